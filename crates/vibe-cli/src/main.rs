@@ -1,0 +1,2 @@
+//! The vibe command.
+fn main() {}

@@ -1,0 +1,5 @@
+//! x
+/// x
+pub enum Event {}
+/// x
+pub trait Observer {}

@@ -1,0 +1,1 @@
+//! Edits of `vibe.toml` that keep its comments and order.

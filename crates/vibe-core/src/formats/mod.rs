@@ -1,0 +1,9 @@
+//! The file formats: text to value and value to text, each with its rules and its stable bytes.
+
+pub mod config;
+pub mod diagnostic;
+pub mod lock;
+pub mod manifest;
+pub mod manifest_edit;
+pub mod record;
+pub mod state;

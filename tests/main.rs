@@ -1,0 +1,1 @@
+//! Black-box suite of the vibe binary: one module a command.
