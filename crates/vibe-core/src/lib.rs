@@ -4,6 +4,7 @@
 //! Nothing here touches a file, a process, the environment, the network or a clock.
 
 pub mod cancel;
+pub mod contents;
 pub mod digest;
 pub mod event;
 pub mod formats;
