@@ -1,1 +1,9 @@
-//! Placeholder.
+//! Decides, from plain data, everything a run does to slots: what differs, which hooks are due,
+//! in which order, and with whose consent. Touches nothing.
+
+pub mod diff;
+pub mod gate;
+pub mod order;
+pub mod removal;
+pub mod rerun;
+pub mod slot_plan;
