@@ -1,0 +1,367 @@
+//! Why a command did not do what was asked.
+
+use std::path::PathBuf;
+
+use vibe_core::formats::diagnostic::Diagnostic;
+use vibe_core::formats::lock::LockError;
+use vibe_core::formats::record::RecordError;
+use vibe_core::hook::Phase;
+use vibe_core::text::escape;
+use vibe_core::{PackageId, SlotName, TreeId, Version};
+use vibe_fetch::FetchError;
+use vibe_fs::{FsError, ReadError};
+use vibe_plan::selection::{ScriptError, SelectionError};
+use vibe_resolver::LockProblem;
+use vibe_slot::SlotError;
+
+use crate::evidence::HookRecord;
+use crate::resolution::Unsolved;
+
+fn shown(path: &std::path::Path) -> String {
+    escape(&path.to_string_lossy())
+}
+
+/// Every way a command ends without having done what was asked. Whoever shows it adds hints and
+/// chooses the exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// No manifest here or above.
+    #[error("there is no vibe.toml in {} or above it", shown(start))]
+    NoProject {
+        /// Where the search began.
+        start: PathBuf,
+    },
+    /// A package, not a project.
+    #[error("{} is a package, not a project", shown(path))]
+    PackageIsNoProject {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// A manifest could not be read.
+    #[error("the manifest cannot be read")]
+    ReadManifest {
+        /// Why.
+        source: ReadError,
+    },
+    /// A manifest's text is wrong.
+    #[error("{} is not valid", shown(path))]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What and where.
+        #[source]
+        diagnostic: Box<Diagnostic>,
+    },
+    /// `vibe.toml` was changed by somebody else while the run worked.
+    #[error("{} was changed while vibe worked", shown(path))]
+    ChangedMeanwhile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something that this version of vibe does not do yet.
+    #[error("{what} in {} is not supported by this version of vibe", shown(path))]
+    NotYet {
+        /// What, by name.
+        what: String,
+        /// The file that asks for it.
+        path: PathBuf,
+    },
+    /// A SPEC on the command line names something that is not supported yet.
+    #[error("`{spec}` names a git source, which this version of vibe does not install")]
+    SpecNotYet {
+        /// The SPEC, escaped.
+        spec: String,
+    },
+    /// The lock could not be read.
+    #[error("the lock cannot be read")]
+    ReadLock {
+        /// Why.
+        source: ReadError,
+    },
+    /// The lock's text is wrong.
+    #[error("{} is not valid", shown(path))]
+    LockText {
+        /// The lock.
+        path: PathBuf,
+        /// What and where.
+        #[source]
+        diagnostic: LockError,
+    },
+    /// There is no lock, and the command needs one.
+    #[error("{} is missing", shown(path))]
+    NoLock {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The lock does not satisfy the manifest.
+    #[error("vibe.lock is out of date")]
+    LockOutOfDate {
+        /// Every reason.
+        problems: Vec<LockProblem>,
+    },
+    /// The lock names another place than the manifest.
+    #[error("vibe.lock does not agree with vibe.toml on where packages come from")]
+    LockIntegrity {
+        /// Every reason.
+        problems: Vec<LockProblem>,
+    },
+    /// A package named on the command line is not in the lock.
+    #[error("{id} is not installed in this project")]
+    NotInstalled {
+        /// The package.
+        id: PackageId,
+        /// The packages that are.
+        installed: Vec<PackageId>,
+    },
+    /// A requirement names a registry that the manifest does not have.
+    #[error("{} requires {id} from the registry `{name}`, which it does not list", shown(path))]
+    NoSuchRegistry {
+        /// The manifest.
+        path: PathBuf,
+        /// The package.
+        id: PackageId,
+        /// The registry.
+        name: String,
+    },
+    /// No registry has what the lock names.
+    #[error("no registry of this project has {id} {version}")]
+    NotInRegistries {
+        /// The package.
+        id: PackageId,
+        /// The version.
+        version: Version,
+    },
+    /// A path source that cannot be opened.
+    #[error("the path `{}` of {id} cannot be opened", escape(path))]
+    PathSource {
+        /// The package.
+        id: PackageId,
+        /// The path as stated.
+        path: String,
+        /// Why.
+        source: FsError,
+    },
+    /// One id from two sources.
+    #[error("{id} is required from two sources: {first}, and {second}")]
+    TwoSources {
+        /// The package.
+        id: PackageId,
+        /// The first source.
+        first: String,
+        /// The second.
+        second: String,
+    },
+    /// A source directory without `[package]`.
+    #[error("{} has no `[package]` in its vibe.toml, so it cannot be {id}", shown(path))]
+    NotAPackage {
+        /// What was asked for.
+        id: PackageId,
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A source directory that holds another package.
+    #[error("{} should hold {expected}, but its vibe.toml says {found}", shown(path))]
+    OtherPackage {
+        /// The directory.
+        path: PathBuf,
+        /// What was asked for.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A published package with a path dependency.
+    #[error("{id} {version} is published, but requires {dependency} by a path")]
+    PublishedPath {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// What it requires.
+        dependency: PackageId,
+    },
+    /// `in-place` without a git source.
+    #[error("{id} asks for `materialization = \"in-place\"`, which needs a git source")]
+    InPlaceNeedsGit {
+        /// The package.
+        id: PackageId,
+        /// Its manifest.
+        path: PathBuf,
+    },
+    /// There is no solution.
+    #[error("the requirements cannot be satisfied")]
+    Resolve {
+        /// Why.
+        #[source]
+        error: Box<Unsolved>,
+        /// The packages that the registries have, for near names.
+        known: Vec<PackageId>,
+    },
+    /// A package's files cannot be taken.
+    #[error("{id} {version} cannot be installed")]
+    Fetch {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// Why.
+        source: Box<FetchError>,
+    },
+    /// A registry cannot be read.
+    #[error("a registry cannot be read")]
+    Registry(#[from] FetchError),
+    /// A published version has other bytes than the lock says.
+    #[error("{id} {version} has the content {found}, but vibe.lock says {locked}")]
+    OtherTree {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// What the lock says.
+        locked: TreeId,
+        /// What is there.
+        found: TreeId,
+    },
+    /// The lock names other install hooks than the package has.
+    #[error("vibe.lock names other install hooks of {id} {version} than the package has")]
+    OtherScripts {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+    },
+    /// A declared hook cannot run here.
+    #[error("the {phase} hook of {id} {version} cannot run")]
+    Selection {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// The phase.
+        phase: Phase,
+        /// Why.
+        source: Box<SelectionError>,
+    },
+    /// A hook script could not be read.
+    #[error("a hook script cannot be read")]
+    ReadScript {
+        /// Why.
+        source: ReadError,
+    },
+    /// A hook script is malformed.
+    #[error("the {phase} hook of {id} {version} cannot run")]
+    Script {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// The phase.
+        phase: Phase,
+        /// Why.
+        source: Box<ScriptError>,
+    },
+    /// A path would be longer than the system takes.
+    #[error(
+        "{path} of {slot} would be {bytes} bytes long in this project, more than the {limit} that \
+         this system takes"
+    )]
+    PathTooLong {
+        /// The slot.
+        slot: SlotName,
+        /// The path in it.
+        path: String,
+        /// Bytes of the whole path.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// Something else than a directory lies where a slot belongs.
+    #[error("{} is in the way of a slot: it is {kind}", shown(path))]
+    SlotBlocked {
+        /// The path.
+        path: PathBuf,
+        /// What it is, in words.
+        kind: &'static str,
+    },
+    /// A slot record that cannot be trusted.
+    #[error("the slot record of {slot} is not valid")]
+    Record {
+        /// The slot.
+        slot: SlotName,
+        /// What and where.
+        source: RecordError,
+    },
+    /// A slot record that is no regular file.
+    #[error("the slot record of {slot} is not a regular file")]
+    RecordType {
+        /// The slot.
+        slot: SlotName,
+    },
+    /// Another run holds the project, and waiting was not wanted.
+    #[error("another vibe works on this project: process {pid}, `{command}`")]
+    Busy {
+        /// The holder's process number.
+        pid: u32,
+        /// The holder's command, escaped.
+        command: String,
+    },
+    /// Started from a hook of the same project.
+    #[error("an install hook ({phase}) of this project may not run `vibe {command}`")]
+    Reentrant {
+        /// The phase that runs.
+        phase: String,
+        /// The command.
+        command: String,
+    },
+    /// A pre-install hook failed; nothing was registered.
+    #[error("{}", failed_hook(hook))]
+    PreInstall {
+        /// What happened.
+        hook: Box<HookRecord>,
+        /// What could not be undone, in words.
+        not_undone: Vec<String>,
+        /// Whether some of the caller's variables were not passed.
+        variables_not_passed: bool,
+    },
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// The slots could not be read or written.
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    /// A file call failed.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// Evidence of a run could not be read.
+    #[error("the evidence of a run cannot be read")]
+    ReadEvidence {
+        /// Why.
+        source: ReadError,
+    },
+    /// `init` would overwrite something.
+    #[error("{} is already there", shown(path))]
+    AlreadyThere {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `init` cannot make a name of a directory's.
+    #[error("no package name can be made of `{}`", escape(directory))]
+    NoName {
+        /// The directory's name.
+        directory: String,
+    },
+}
+
+fn failed_hook(hook: &HookRecord) -> String {
+    let mut text = format!(
+        "the {} hook of {} {} failed ({})",
+        hook.phase,
+        hook.package,
+        hook.slot.version(),
+        hook.ending()
+    );
+    for remark in &hook.remarks {
+        text.push_str("; it ");
+        text.push_str(remark);
+    }
+    text
+}

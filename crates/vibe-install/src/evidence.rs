@@ -1,0 +1,228 @@
+//! What every run that changes something leaves behind: `.state/runs/<run>/run.json`, and the log
+//! of each hook beside it.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use vibe_core::formats::decode::decode;
+use vibe_core::hook::{HookReason, Phase};
+use vibe_core::limits::{LOCK_BYTES, RUNS_KEPT};
+use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName};
+use vibe_fs::{Durability, EntryKind, list_dir, read_if_exists, remove_tree, write_atomic};
+use vibe_slot::Layout;
+
+use crate::error::InstallError;
+
+/// The file name of a run's evidence.
+const RUN_FILE: &str = "run.json";
+
+/// The evidence of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RunRecord {
+    /// The run's name, which is its directory's; names sort by start.
+    pub run: String,
+    /// The command line.
+    pub command: String,
+    /// The version of vibe.
+    pub version: String,
+    /// When it started, RFC 3339, UTC.
+    pub started: String,
+    /// How long it took, in milliseconds; absent while it runs or if it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// How it ended: `done`, `flagged`, or `failed: <why>`; absent while it runs or if it was
+    /// killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// The plan in one line a step.
+    pub plan: Vec<String>,
+    /// The hooks that were due.
+    pub hooks: Vec<HookRecord>,
+    /// The names of the caller's variables that hooks did not get.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables_not_passed: Vec<String>,
+}
+
+/// What became of one hook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HookRecord {
+    /// The package.
+    pub package: PackageId,
+    /// Its slot.
+    pub slot: SlotName,
+    /// The phase.
+    pub phase: Phase,
+    /// The script.
+    pub script: RelPath,
+    /// Its published content.
+    pub sha256: Sha256Digest,
+    /// Why it was due.
+    pub reason: HookReason,
+    /// The interpreter's absolute path; absent where nothing was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<PathBuf>,
+    /// When it started, RFC 3339, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// How long it took, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Its exit code, where it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that killed it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Its time ran out.
+    #[serde(default)]
+    pub timed_out: bool,
+    /// Something it started outlived it.
+    #[serde(default)]
+    pub left_running: bool,
+    /// The log's file name, beside `run.json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// What became of it.
+    pub outcome: HookOutcome,
+    /// Why it counts as failed where its exit alone does not say it, and what was odd.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// The end of its output where it failed, control characters escaped.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+/// What became of a hook that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HookOutcome {
+    /// It ran and counts as done.
+    Ran,
+    /// It ran and failed, or could not be started.
+    Failed,
+    /// Policy or flag held it back.
+    Skipped,
+    /// Somebody had to be asked, and did not say yes.
+    Declined,
+    /// The user interrupted it.
+    Interrupted,
+}
+
+impl HookRecord {
+    /// Whether its package is installed but flagged.
+    pub fn is_flag(&self) -> bool {
+        self.phase == Phase::PostInstall && self.outcome == HookOutcome::Failed
+    }
+
+    /// Whether it did not run for want of consent.
+    pub fn is_held(&self) -> bool {
+        matches!(self.outcome, HookOutcome::Skipped | HookOutcome::Declined)
+    }
+
+    /// How it ended, in words: `exit 3`, `killed by signal 9`, `timed out`, `skipped`, ...
+    pub fn ending(&self) -> String {
+        match (self.outcome, self.timed_out, self.signal, self.exit_code) {
+            (HookOutcome::Skipped, ..) => "skipped".to_owned(),
+            (HookOutcome::Declined, ..) => "declined".to_owned(),
+            (HookOutcome::Interrupted, ..) => "interrupted".to_owned(),
+            (_, true, _, _) => "timed out".to_owned(),
+            (_, _, Some(signal), _) => format!("killed by signal {signal}"),
+            (_, _, _, Some(code)) => format!("exit {code}"),
+            _ => "not started".to_owned(),
+        }
+    }
+}
+
+/// The name of a run that started at `time` in the process `pid`. Names sort by time.
+pub fn run_name(time: SystemTime, pid: u32) -> String {
+    let stamp = humantime::format_rfc3339_millis(time).to_string();
+    let digits: String = stamp.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    format!("{digits}-{pid}")
+}
+
+/// `time` in RFC 3339, UTC, to the millisecond.
+pub fn time_text(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+/// `duration` in whole milliseconds.
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Where the evidence of `run` lies.
+pub fn run_directory(layout: &Layout, run: &str) -> PathBuf {
+    layout.runs().join(run)
+}
+
+/// Writes the evidence as it stands.
+pub fn write_run(layout: &Layout, record: &RunRecord) -> Result<(), InstallError> {
+    let directory = run_directory(layout, &record.run);
+    vibe_fs::create_directory(&directory)?;
+    let mut text = serde_json::to_string_pretty(record)
+        .expect("a record is plain data with string keys");
+    text.push('\n');
+    write_atomic(
+        &directory.join(RUN_FILE),
+        text.as_bytes(),
+        &layout.staging(),
+        Durability::Unsynced,
+    )?;
+    Ok(())
+}
+
+/// The names of the runs kept, the oldest first.
+pub fn run_names(layout: &Layout) -> Result<Vec<String>, InstallError> {
+    let entries = match list_dir(&layout.runs()) {
+        Ok(entries) => entries,
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut names: Vec<String> = entries
+        .into_iter()
+        .filter(|entry| entry.stat.kind == EntryKind::Directory)
+        .filter_map(|entry| entry.path.into_os_string().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Reads the evidence of `run`; `None` where there is none that can be read.
+pub fn read_run(layout: &Layout, run: &str) -> Result<Option<RunRecord>, InstallError> {
+    let is_name = !run.is_empty() && run.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    if !is_name {
+        return Ok(None);
+    }
+    let path = run_directory(layout, run).join(RUN_FILE);
+    let bytes = read_if_exists(&path, LOCK_BYTES)
+        .map_err(|source| InstallError::ReadEvidence { source })?;
+    Ok(bytes
+        .and_then(|bytes| decode(&bytes).ok())
+        .and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Removes all but the newest runs. What cannot be removed stays for the next time.
+pub fn prune_runs(layout: &Layout) -> Result<(), InstallError> {
+    let names = run_names(layout)?;
+    for name in names.iter().take(names.len().saturating_sub(RUNS_KEPT)) {
+        if let Err(error) = remove_tree(&run_directory(layout, name)) {
+            tracing::warn!("{error}");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_names_sort_by_time() {
+        let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
+        assert_eq!(run_name(at(1_500), 7), "19700101T000001500Z-7");
+        assert!(run_name(at(9), 99) < run_name(at(10), 1));
+    }
+}

@@ -1,0 +1,234 @@
+//! Reading a package from its source: its files, its manifest, and its hooks as selected here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
+use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
+use vibe_core::hook::{HostOs, Phase, SelectedHook};
+use vibe_core::limits::{LOCK_BYTES, PackageLimits};
+use vibe_core::plan::HookDecision;
+use vibe_core::{Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
+use vibe_fetch::{Listing, SourceKind, apply_published_tree, hash_listing, list};
+use vibe_fs::read_bounded;
+use vibe_plan::selection::{Interpreters, check_script_text, scripts_of, select};
+use vibe_slot::DirectoryPayload;
+
+use crate::error::InstallError;
+use crate::project::parse_manifest;
+use crate::sources::Sources;
+
+/// One package that the project shall have.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Its id.
+    pub id: PackageId,
+    /// Its version.
+    pub version: Version,
+    /// Its source, as the lock writes it.
+    pub source: LockedSource,
+    /// Where that is.
+    pub directory: PathBuf,
+    /// What it requires, sorted.
+    pub dependencies: Vec<PackageId>,
+    /// The lock's entry of the same version and kind of source, if there is one.
+    pub locked: Option<LockedPackage>,
+    /// The version that the lock names, if it is another.
+    pub previous: Option<String>,
+}
+
+/// A package as published.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// Its files.
+    pub tree: Tree,
+    /// Where each of them is read from.
+    pub payload: DirectoryPayload,
+    /// The package's part of its manifest.
+    pub package: Package,
+    /// Tables of its manifest that are not acted on.
+    pub not_acted_on: Vec<String>,
+    /// Its hooks, as selected for this operating system.
+    pub hooks: Vec<SelectedHook>,
+    /// Every hook script, for all operating systems.
+    pub scripts: BTreeMap<RelPath, Sha256Digest>,
+    /// What was odd about its files, in words.
+    pub notes: Vec<String>,
+}
+
+/// What holds for every package that is fetched.
+pub struct FetchOptions<'a> {
+    /// The bounds.
+    pub limits: PackageLimits,
+    /// The programs that run scripts.
+    pub interpreters: &'a dyn Fn() -> Interpreters,
+    /// What the gate says: a hook that is held needs no interpreter.
+    pub decision: HookDecision,
+    /// Who listens.
+    pub observer: &'a dyn Observer,
+}
+
+/// Reads `target` from its source and holds it against the lock's tree.
+pub fn fetch(
+    target: &Target,
+    sources: &Sources,
+    options: &FetchOptions<'_>,
+) -> Result<Fetched, InstallError> {
+    options.observer.observe(&Event::Fetching { package: target.id.clone() });
+    let kind = match target.source {
+        LockedSource::Path(_) => SourceKind::PathSource,
+        LockedSource::Directory(_) | LockedSource::Git(_) => SourceKind::Published,
+    };
+    let in_package = |source| InstallError::Fetch {
+        id: target.id.clone(),
+        version: target.version.clone(),
+        source: Box::new(source),
+    };
+    let listing = list(&target.directory, kind, &options.limits).map_err(in_package)?;
+    let mut tree = hash_listing(&listing).map_err(in_package)?;
+    if let Some(published) = sources.published_tree(&target.id, &target.version)? {
+        tree = apply_published_tree(&tree, &published).map_err(in_package)?;
+    }
+    check_locked_tree(target, &tree)?;
+    let manifest = read_listed_manifest(target, &listing)?;
+    let not_acted_on = manifest.not_acted_on.clone();
+    let package = package_of(target, manifest)?;
+    let (hooks, scripts) = hooks_of(target, &package, &tree, &listing, options)?;
+    check_locked_scripts(target, &scripts)?;
+    let locations =
+        listing.files.iter().map(|file| (file.path.clone(), file.location.clone())).collect();
+    Ok(Fetched {
+        payload: DirectoryPayload::new(tree.clone(), locations),
+        notes: listing.notes.iter().map(|note| note.to_string()).collect(),
+        tree,
+        package,
+        not_acted_on,
+        hooks,
+        scripts,
+    })
+}
+
+/// A published version never changes.
+fn check_locked_tree(target: &Target, tree: &Tree) -> Result<(), InstallError> {
+    match target.locked.as_ref().and_then(|locked| locked.tree) {
+        Some(locked) if locked != tree.id() => Err(InstallError::OtherTree {
+            id: target.id.clone(),
+            version: target.version.clone(),
+            locked,
+            found: tree.id(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn check_locked_scripts(
+    target: &Target,
+    scripts: &BTreeMap<RelPath, Sha256Digest>,
+) -> Result<(), InstallError> {
+    let Some(locked) = target.locked.as_ref().filter(|locked| locked.tree.is_some()) else {
+        return Ok(());
+    };
+    let found: BTreeMap<&str, Sha256Digest> =
+        scripts.iter().map(|(path, digest)| (path.as_str(), *digest)).collect();
+    let same = locked.install_hooks.len() == found.len()
+        && locked.install_hooks.iter().all(|(path, digest)| found.get(path.as_str()) == Some(digest));
+    if same {
+        return Ok(());
+    }
+    Err(InstallError::OtherScripts { id: target.id.clone(), version: target.version.clone() })
+}
+
+/// The manifest among the listed files: the one whose bytes are in the tree.
+fn read_listed_manifest(target: &Target, listing: &Listing) -> Result<Manifest, InstallError> {
+    let listed = listing.files.iter().find(|file| file.path.as_str() == MANIFEST_NAME);
+    let Some(file) = listed else {
+        return Err(InstallError::NotAPackage {
+            id: target.id.clone(),
+            path: target.directory.clone(),
+        });
+    };
+    let bytes = read_bounded(&file.location, vibe_core::limits::MANIFEST_BYTES)
+        .map_err(|source| InstallError::ReadManifest { source })?;
+    parse_manifest(&file.location, &bytes, Reading::Package).map(|(manifest, _)| manifest)
+}
+
+fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallError> {
+    let path = target.directory.join(MANIFEST_NAME);
+    let Some(package) = manifest.package else {
+        return Err(InstallError::NotAPackage { id: target.id.clone(), path: target.directory.clone() });
+    };
+    if package.id != target.id || package.version != target.version {
+        return Err(InstallError::OtherPackage {
+            path: target.directory.clone(),
+            expected: format!("{} {}", target.id, target.version),
+            found: format!("{} {}", package.id, package.version),
+        });
+    }
+    if package.materialization == Materialization::InPlace {
+        return Err(InstallError::InPlaceNeedsGit { id: target.id.clone(), path });
+    }
+    Ok(package)
+}
+
+type Hooks = (Vec<SelectedHook>, BTreeMap<RelPath, Sha256Digest>);
+
+fn hooks_of(
+    target: &Target,
+    package: &Package,
+    tree: &Tree,
+    listing: &Listing,
+    options: &FetchOptions<'_>,
+) -> Result<Hooks, InstallError> {
+    if package.hooks.scripts.is_empty() {
+        return Ok((Vec::new(), BTreeMap::new()));
+    }
+    let interpreters = match options.decision {
+        HookDecision::Run => (options.interpreters)(),
+        // Nothing will be started, so what is missing here is missed when it may run.
+        HookDecision::Ask | HookDecision::Held => assumed_interpreters(),
+    };
+    let mut hooks = Vec::new();
+    for (phase, base) in &package.hooks.scripts {
+        let hook = select(HostOs::CURRENT, *phase, base, tree, &interpreters).map_err(|source| {
+            InstallError::Selection {
+                id: target.id.clone(),
+                version: target.version.clone(),
+                phase: *phase,
+                source: Box::new(source),
+            }
+        })?;
+        check_script(target, *phase, &hook, listing)?;
+        hooks.push(hook);
+    }
+    Ok((hooks, scripts_of(package.hooks.scripts.values(), tree)))
+}
+
+fn assumed_interpreters() -> Interpreters {
+    Interpreters {
+        bash: Some(PathBuf::from("bash")),
+        powershell: Some(PathBuf::from("pwsh")),
+        refused_bash: Vec::new(),
+    }
+}
+
+fn check_script(
+    target: &Target,
+    phase: Phase,
+    hook: &SelectedHook,
+    listing: &Listing,
+) -> Result<(), InstallError> {
+    let location: &Path = listing
+        .files
+        .iter()
+        .find(|file| file.path == hook.script)
+        .map(|file| file.location.as_path())
+        .expect("a selected script is a file of the tree");
+    let bytes =
+        read_bounded(location, LOCK_BYTES).map_err(|source| InstallError::ReadScript { source })?;
+    check_script_text(&hook.script, &bytes).map_err(|source| InstallError::Script {
+        id: target.id.clone(),
+        version: target.version.clone(),
+        phase,
+        source: Box::new(source),
+    })
+}

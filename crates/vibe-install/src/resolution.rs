@@ -1,0 +1,205 @@
+//! Choosing what the project shall have: from the lock where it satisfies, else by solving.
+
+use std::collections::BTreeMap;
+
+use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::manifest::Dependency;
+use vibe_core::{Event, Observer, PackageId, Requirements, Version};
+use vibe_resolver::{LockProblem, LockProblemKind, Request, ResolveError, check_lock, resolve};
+
+use crate::error::InstallError;
+use crate::fetch::Target;
+use crate::project::Project;
+use crate::sources::{Sources, constraints};
+
+/// What to resolve.
+pub struct ResolveRequest<'a> {
+    /// The root's requirements, those of the command line included.
+    pub requires: &'a BTreeMap<PackageId, Dependency>,
+    /// The lock, if there is one.
+    pub lock: Option<&'a Lock>,
+    /// Packages whose locked version is not held.
+    pub released: &'a [PackageId],
+    /// `--locked`: the lock must satisfy, or the run fails.
+    pub locked: bool,
+}
+
+/// The packages, by id.
+pub type Targets = BTreeMap<PackageId, Target>;
+
+/// Resolves. A lock that satisfies every manifest is the answer as it stands.
+pub fn resolve_targets(
+    project: &Project,
+    sources: &Sources,
+    request: &ResolveRequest<'_>,
+    observer: &dyn Observer,
+) -> Result<Targets, InstallError> {
+    let empty = Lock::default();
+    let lock = request.lock.unwrap_or(&empty);
+    let problems = lock_problems(sources, request.requires, lock);
+    if problems.is_empty() && request.released.is_empty() {
+        return targets_of_lock(project, lock);
+    }
+    if request.locked {
+        return Err(lock_error(problems));
+    }
+    observer.observe(&Event::Resolving);
+    tell_extra_entries(&problems, observer);
+    solve(project, sources, request, lock)
+}
+
+/// What keeps `lock` from satisfying the manifests.
+pub fn lock_problems(
+    sources: &Sources,
+    requires: &BTreeMap<PackageId, Dependency>,
+    lock: &Lock,
+) -> Vec<LockProblem> {
+    check_lock(lock, &sources.wanted(requires), &sources.local_packages(), &sources.registry_urls())
+}
+
+/// The error that `problems` are: one of integrity if any of them is.
+pub fn lock_error(problems: Vec<LockProblem>) -> InstallError {
+    if problems.iter().any(|problem| problem.kind() == LockProblemKind::Integrity) {
+        return InstallError::LockIntegrity { problems };
+    }
+    InstallError::LockOutOfDate { problems }
+}
+
+fn tell_extra_entries(problems: &[LockProblem], observer: &dyn Observer) {
+    for problem in problems {
+        if let LockProblem::Extra { .. } = problem {
+            observer.observe(&Event::Note(format!("{problem}; it is removed")));
+        }
+    }
+}
+
+/// The targets that a lock names, with nothing resolved.
+pub fn targets_of_lock(project: &Project, lock: &Lock) -> Result<Targets, InstallError> {
+    lock.packages.iter().map(|locked| Ok((locked.id.clone(), target_of(project, locked)?))).collect()
+}
+
+fn target_of(project: &Project, locked: &LockedPackage) -> Result<Target, InstallError> {
+    let directory = match &locked.source {
+        LockedSource::Directory(url) => {
+            let local = url.strip_prefix("file://").unwrap_or(url);
+            vibe_fetch::DirectoryRegistry::new(project.root.join(local))
+                .directory(&locked.id, &locked.version)
+        }
+        LockedSource::Path(path) => project.root.join(path),
+        LockedSource::Git(_) => {
+            return Err(InstallError::NotYet {
+                what: format!("the git source of {}", locked.id),
+                path: project.layout.lock_path(),
+            });
+        }
+    };
+    Ok(Target {
+        id: locked.id.clone(),
+        version: locked.version.clone(),
+        source: locked.source.clone(),
+        directory,
+        dependencies: locked.dependencies.clone(),
+        locked: Some(locked.clone()),
+        previous: None,
+    })
+}
+
+fn solve(
+    project: &Project,
+    sources: &Sources,
+    request: &ResolveRequest<'_>,
+    lock: &Lock,
+) -> Result<Targets, InstallError> {
+    let root = constraints(request.requires);
+    // A locked version that a requirement of the root no longer takes is touched, and free.
+    let is_held = |package: &LockedPackage| {
+        !request.released.contains(&package.id)
+            && root.get(&package.id).is_none_or(|constraint| constraint.matches(&package.version))
+            && !sources.path_packages().contains_key(&package.id)
+    };
+    let held: BTreeMap<PackageId, Version> = lock
+        .packages
+        .iter()
+        .filter(|package| is_held(package))
+        .map(|package| (package.id.clone(), package.version.clone()))
+        .collect();
+    let conflicts = project
+        .manifest
+        .conflicts
+        .iter()
+        .map(|conflict| (conflict.package.clone(), conflict.constraint.clone()))
+        .collect();
+    let solver_request = Request {
+        root: project.name().to_owned(),
+        requirements: Requirements { requires: root, conflicts },
+        held,
+    };
+    let resolution =
+        resolve(sources, &solver_request).map_err(|error| resolve_error(error, sources))?;
+    resolution
+        .packages
+        .into_iter()
+        .map(|(id, resolved)| {
+            let (source, directory) = sources.locate(&id, &resolved.version)?;
+            let known = lock.get(&id);
+            let same = |locked: &&LockedPackage| {
+                locked.version == resolved.version && same_kind(&locked.source, &source)
+            };
+            let target = Target {
+                previous: known
+                    .filter(|locked| locked.version != resolved.version)
+                    .map(|locked| locked.version.to_string()),
+                locked: known.filter(same).cloned(),
+                version: resolved.version,
+                source,
+                directory,
+                dependencies: resolved.dependencies,
+                id: id.clone(),
+            };
+            Ok((id, target))
+        })
+        .collect()
+}
+
+fn same_kind(one: &LockedSource, other: &LockedSource) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+fn resolve_error(error: ResolveError<InstallError>, sources: &Sources) -> InstallError {
+    match error {
+        ResolveError::Index(error) => error,
+        ResolveError::Unknown { .. } | ResolveError::NoVersion { .. } | ResolveError::Conflict(_) => {
+            InstallError::Resolve { known: sources.known_packages(), error: Box::new(Unsolved::of(error)) }
+        }
+    }
+}
+
+/// Why there is no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsolved {
+    /// No such package.
+    #[error("{message}")]
+    Unknown {
+        /// The package.
+        package: PackageId,
+        /// The whole story.
+        message: String,
+    },
+    /// No version fits.
+    #[error("{0}")]
+    NoVersion(String),
+    /// Requirements exclude each other.
+    #[error("{0}")]
+    Conflict(String),
+}
+
+impl Unsolved {
+    fn of(error: ResolveError<InstallError>) -> Self {
+        let message = error.to_string();
+        match error {
+            ResolveError::Unknown { chain } => Unsolved::Unknown { package: chain.package, message },
+            ResolveError::Conflict(_) => Unsolved::Conflict(message),
+            ResolveError::NoVersion { .. } | ResolveError::Index(_) => Unsolved::NoVersion(message),
+        }
+    }
+}

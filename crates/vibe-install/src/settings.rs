@@ -1,0 +1,53 @@
+//! What a run is told from outside, taken once and passed down.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use vibe_core::formats::config::UserConfig;
+use vibe_core::{Cancellation, Observer};
+use vibe_hooks::HookRunner;
+
+/// Everything a command needs to know of the world it was started in.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the project is looked for: `--project`, or the working directory. Absolute.
+    pub start: PathBuf,
+    /// The caller's environment, as it was when the program started.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// This program, for `VIBE_EXECUTABLE`.
+    pub executable: PathBuf,
+    /// The command line, shown to whoever waits for this run.
+    pub command: String,
+    /// The version of this program.
+    pub version: &'static str,
+    /// The user's config.
+    pub config: UserConfig,
+    /// `--no-hooks` was given.
+    pub no_hooks: bool,
+    /// `--hook-timeout`; wins over every other limit.
+    pub hook_timeout: Option<Duration>,
+    /// Wait for another run of the same project to end (`--no-wait` does not).
+    pub wait: bool,
+}
+
+impl Settings {
+    /// A variable of the caller's environment; an empty one counts as absent.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
+    }
+}
+
+/// The settings, and the ports through which a run reaches the world.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// What was told.
+    pub settings: &'a Settings,
+    /// Who listens.
+    pub observer: &'a dyn Observer,
+    /// What starts install hooks.
+    pub runner: &'a dyn HookRunner,
+    /// The user's interrupts.
+    pub cancel: &'a Cancellation,
+}

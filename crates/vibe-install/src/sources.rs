@@ -1,0 +1,459 @@
+//! Where packages come from: the project's registries and its path sources, as one index.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use vibe_core::formats::lock::LockedSource;
+use vibe_core::formats::manifest::{
+    Dependency, DependencySource, MANIFEST_NAME, Manifest, Materialization, Reading,
+};
+use vibe_core::limits::MANIFEST_BYTES;
+use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
+use vibe_fetch::DirectoryRegistry;
+use vibe_fs::{canonical_directory, read_bounded};
+use vibe_resolver::{LocalPackage, Wanted};
+
+use crate::error::InstallError;
+use crate::project::{Project, parse_manifest};
+
+/// The sources of one project.
+#[derive(Debug)]
+pub struct Sources {
+    registries: Vec<NamedRegistry>,
+    paths: BTreeMap<PackageId, PathPackage>,
+    /// The registry that the project asks for by name, by package.
+    pinned: BTreeMap<PackageId, String>,
+    manifests: RefCell<BTreeMap<(PackageId, Version), Rc<Manifest>>>,
+}
+
+#[derive(Debug)]
+struct NamedRegistry {
+    name: String,
+    url: String,
+    directory: DirectoryRegistry,
+}
+
+/// A package whose source is a directory of the user's.
+#[derive(Debug, Clone)]
+pub struct PathPackage {
+    /// The path as the lock writes it: relative to the root unless stated as absolute.
+    pub path: String,
+    /// The directory.
+    pub directory: PathBuf,
+    /// Its manifest.
+    pub manifest: Rc<Manifest>,
+    /// Its version.
+    pub version: Version,
+}
+
+/// A requirement with the manifest that states it.
+struct Required<'a> {
+    manifest_path: &'a Path,
+    id: &'a PackageId,
+    dependency: &'a Dependency,
+}
+
+impl Sources {
+    /// Opens the sources that `project` names, with `requires` as the root's requirements: its
+    /// registries, and every path source reached through path requirements.
+    pub fn open(
+        project: &Project,
+        requires: &BTreeMap<PackageId, Dependency>,
+    ) -> Result<Self, InstallError> {
+        let manifest_path = project.root.join(MANIFEST_NAME);
+        if let Some(found) = project.manifest.overrides.first() {
+            let what = format!("the `[[override]]` of {}", found.package);
+            return Err(InstallError::NotYet { what, path: manifest_path });
+        }
+        let mut sources = Self {
+            registries: open_registries(project)?,
+            paths: BTreeMap::new(),
+            pinned: BTreeMap::new(),
+            manifests: RefCell::default(),
+        };
+        for (id, dependency) in requires {
+            if let DependencySource::Registry { registry: Some(name), .. } = &dependency.source {
+                if !sources.registries.iter().any(|registry| registry.name == *name) {
+                    let (name, id) = (name.clone(), id.clone());
+                    return Err(InstallError::NoSuchRegistry { path: manifest_path, id, name });
+                }
+                sources.pinned.insert(id.clone(), name.clone());
+            }
+        }
+        let mut open = vec![(project.root.clone(), String::new(), requires.clone())];
+        while let Some((directory, text, requires)) = open.pop() {
+            let manifest_path = directory.join(MANIFEST_NAME);
+            for (id, dependency) in &requires {
+                let required = Required { manifest_path: &manifest_path, id, dependency };
+                if let Some(found) = sources.add_path(&directory, &text, &required)? {
+                    let requires = found.manifest.requires.clone();
+                    open.push((found.directory, found.path, requires));
+                }
+            }
+        }
+        sources.check_one_source(project, requires)?;
+        Ok(sources)
+    }
+
+    /// Takes up the path source that a requirement names; gives it back if it is new.
+    fn add_path(
+        &mut self,
+        base: &Path,
+        base_text: &str,
+        required: &Required<'_>,
+    ) -> Result<Option<PathPackage>, InstallError> {
+        refuse_unsupported(required)?;
+        let DependencySource::Path { path, .. } = &required.dependency.source else {
+            return Ok(None);
+        };
+        let directory = canonical_directory(&base.join(path)).map_err(|source| {
+            InstallError::PathSource { id: required.id.clone(), path: path.clone(), source }
+        })?;
+        let text = join_stated(base_text, path);
+        if let Some(known) = self.paths.get(required.id) {
+            if known.directory == directory {
+                return Ok(None);
+            }
+            return Err(InstallError::TwoSources {
+                id: required.id.clone(),
+                first: format!("path {}", known.path),
+                second: format!("path {text}"),
+            });
+        }
+        let found = read_path_package(required, text, directory)?;
+        self.paths.insert(required.id.clone(), found.clone());
+        Ok(Some(found))
+    }
+
+    /// A package that one of the user's own manifests takes from a path may not be taken from a
+    /// registry by another of them. What published packages require is satisfied by the path.
+    fn check_one_source(
+        &self,
+        project: &Project,
+        requires: &BTreeMap<PackageId, Dependency>,
+    ) -> Result<(), InstallError> {
+        let own = std::iter::once((project.root.clone(), requires))
+            .chain(self.paths.values().map(|p| (p.directory.clone(), &p.manifest.requires)));
+        for (directory, requires) in own {
+            for (id, dependency) in requires {
+                let from_registry = matches!(dependency.source, DependencySource::Registry { .. });
+                if let (true, Some(known)) = (from_registry, self.paths.get(id)) {
+                    return Err(InstallError::TwoSources {
+                        id: id.clone(),
+                        first: format!("path {}", known.path),
+                        second: format!("a registry, by {}", directory.join(MANIFEST_NAME).display()),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The registry that `id` comes from: the one asked for by name, else the first that knows it.
+    fn registry_of(&self, id: &PackageId) -> Result<Option<&NamedRegistry>, InstallError> {
+        let pinned = self.pinned.get(id);
+        for registry in &self.registries {
+            let asked = pinned.is_none_or(|name| *name == registry.name);
+            if asked && !registry.directory.versions(id)?.is_empty() {
+                return Ok(Some(registry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where `version` of `id` comes from: how the lock writes it, and its directory.
+    pub fn locate(
+        &self,
+        id: &PackageId,
+        version: &Version,
+    ) -> Result<(LockedSource, PathBuf), InstallError> {
+        if let Some(path) = self.paths.get(id) {
+            return Ok((LockedSource::Path(path.path.clone()), path.directory.clone()));
+        }
+        let registry = self
+            .registry_of(id)?
+            .ok_or_else(|| InstallError::NotInRegistries { id: id.clone(), version: version.clone() })?;
+        let source = LockedSource::Directory(registry.url.clone());
+        Ok((source, registry.directory.directory(id, version)))
+    }
+
+    /// The published rows beside a version of a registry, if there are any.
+    pub fn published_tree(
+        &self,
+        id: &PackageId,
+        version: &Version,
+    ) -> Result<Option<vibe_core::Tree>, InstallError> {
+        if self.paths.contains_key(id) {
+            return Ok(None);
+        }
+        match self.registry_of(id)? {
+            Some(registry) => Ok(registry.directory.published_tree(id, version)?),
+            None => Ok(None),
+        }
+    }
+
+    /// The manifest of `version` of `id`, which says the id and version that its place says.
+    pub fn manifest(&self, id: &PackageId, version: &Version) -> Result<Rc<Manifest>, InstallError> {
+        if let Some(path) = self.paths.get(id) {
+            return Ok(Rc::clone(&path.manifest));
+        }
+        let key = (id.clone(), version.clone());
+        if let Some(known) = self.manifests.borrow().get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let (_, directory) = self.locate(id, version)?;
+        let manifest = Rc::new(read_published(&directory, id, version)?);
+        self.manifests.borrow_mut().insert(key, Rc::clone(&manifest));
+        Ok(manifest)
+    }
+
+    /// The registries' urls, as the manifest states them.
+    pub fn registry_urls(&self) -> Vec<String> {
+        self.registries.iter().map(|registry| registry.url.clone()).collect()
+    }
+
+    /// The path sources, as the lock check looks at them.
+    pub fn local_packages(&self) -> BTreeMap<PackageId, LocalPackage> {
+        self.paths
+            .iter()
+            .map(|(id, path)| {
+                let local = LocalPackage {
+                    version: path.version.clone(),
+                    requires: self.wanted(&path.manifest.requires),
+                    conflicts: conflicts(&path.manifest),
+                };
+                (id.clone(), local)
+            })
+            .collect()
+    }
+
+    /// The path sources.
+    pub fn path_packages(&self) -> &BTreeMap<PackageId, PathPackage> {
+        &self.paths
+    }
+
+    /// `requires` as the lock check looks at it.
+    pub fn wanted(&self, requires: &BTreeMap<PackageId, Dependency>) -> BTreeMap<PackageId, Wanted> {
+        requires
+            .iter()
+            .map(|(id, dependency)| {
+                let constraint = constraint_of(dependency);
+                let wanted = match self.paths.get(id) {
+                    Some(path) => Wanted::Path { path: path.path.clone(), constraint },
+                    None => Wanted::Registry { constraint: constraint.unwrap_or_else(Constraint::any) },
+                };
+                (id.clone(), wanted)
+            })
+            .collect()
+    }
+
+    /// Ids that a user may have meant.
+    pub fn known_packages(&self) -> Vec<PackageId> {
+        self.registries
+            .iter()
+            .flat_map(|registry| registry.directory.packages().unwrap_or_default())
+            .chain(self.paths.keys().cloned())
+            .collect()
+    }
+}
+
+impl Index for Sources {
+    type Error = InstallError;
+
+    fn versions(&self, id: &PackageId) -> Result<Vec<Version>, InstallError> {
+        if let Some(path) = self.paths.get(id) {
+            return Ok(vec![path.version.clone()]);
+        }
+        match self.registry_of(id)? {
+            Some(registry) => Ok(registry.directory.versions(id)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn requirements(&self, id: &PackageId, version: &Version) -> Result<Requirements, InstallError> {
+        let manifest = self.manifest(id, version)?;
+        Ok(Requirements {
+            requires: constraints(&manifest.requires),
+            conflicts: conflicts(&manifest),
+        })
+    }
+}
+
+/// `requires` as the solver looks at it.
+pub fn constraints(requires: &BTreeMap<PackageId, Dependency>) -> BTreeMap<PackageId, Constraint> {
+    requires
+        .iter()
+        .map(|(id, dependency)| {
+            (id.clone(), constraint_of(dependency).unwrap_or_else(Constraint::any))
+        })
+        .collect()
+}
+
+fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
+    match &dependency.source {
+        DependencySource::Registry { constraint, .. } => Some(constraint.clone()),
+        DependencySource::Path { constraint, .. } => constraint.clone(),
+        DependencySource::Git { .. } | DependencySource::Variable { .. } => None,
+    }
+}
+
+fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
+    manifest
+        .conflicts
+        .iter()
+        .map(|conflict| (conflict.package.clone(), conflict.constraint.clone()))
+        .collect()
+}
+
+fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError> {
+    project
+        .manifest
+        .registries
+        .iter()
+        .map(|registry| {
+            let local = match registry.url.split_once("://") {
+                None => registry.url.as_str(),
+                Some(("file", path)) => path,
+                Some(_) => {
+                    let what = format!("the git registry `{}`", registry.name);
+                    let path = project.root.join(MANIFEST_NAME);
+                    return Err(InstallError::NotYet { what, path });
+                }
+            };
+            Ok(NamedRegistry {
+                name: registry.name.clone(),
+                url: registry.url.clone(),
+                directory: DirectoryRegistry::new(project.root.join(local)),
+            })
+        })
+        .collect()
+}
+
+/// Refuses, by name, what this version of vibe does not install yet.
+fn refuse_unsupported(required: &Required<'_>) -> Result<(), InstallError> {
+    let dependency = required.dependency;
+    let foreign = dependency.items.is_some()
+        || dependency.alias.is_some()
+        || dependency.install_hook.is_some()
+        || dependency.uninstall_hook.is_some();
+    let what = match &dependency.source {
+        _ if foreign => "foreign dependency",
+        DependencySource::Git { .. } => "git dependency",
+        DependencySource::Variable { .. } => "workspace version of the dependency",
+        _ if dependency.materialization == Some(Materialization::InPlace) => "in-place dependency",
+        DependencySource::Registry { .. } | DependencySource::Path { .. } => return Ok(()),
+    };
+    Err(InstallError::NotYet {
+        what: format!("the {what} {}", required.id),
+        path: required.manifest_path.to_path_buf(),
+    })
+}
+
+fn read_path_package(
+    required: &Required<'_>,
+    path: String,
+    directory: PathBuf,
+) -> Result<PathPackage, InstallError> {
+    let manifest = read_manifest(&directory)?;
+    let Some(package) = &manifest.package else {
+        return Err(InstallError::NotAPackage { id: required.id.clone(), path: directory });
+    };
+    if package.id != *required.id {
+        return Err(InstallError::OtherPackage {
+            path: directory,
+            expected: required.id.to_string(),
+            found: package.id.to_string(),
+        });
+    }
+    let version = package.version.clone();
+    Ok(PathPackage { path, directory, manifest: Rc::new(manifest), version })
+}
+
+fn read_published(
+    directory: &Path,
+    id: &PackageId,
+    version: &Version,
+) -> Result<Manifest, InstallError> {
+    let manifest = read_manifest(directory)?;
+    let Some(package) = &manifest.package else {
+        return Err(InstallError::NotAPackage { id: id.clone(), path: directory.to_path_buf() });
+    };
+    if package.id != *id || package.version != *version {
+        return Err(InstallError::OtherPackage {
+            path: directory.to_path_buf(),
+            expected: format!("{id} {version}"),
+            found: format!("{} {}", package.id, package.version),
+        });
+    }
+    for (dependency_id, dependency) in &manifest.requires {
+        if matches!(dependency.source, DependencySource::Path { .. }) {
+            return Err(InstallError::PublishedPath {
+                id: id.clone(),
+                version: version.clone(),
+                dependency: dependency_id.clone(),
+            });
+        }
+        let manifest_path = directory.join(MANIFEST_NAME);
+        refuse_unsupported(&Required {
+            manifest_path: &manifest_path,
+            id: dependency_id,
+            dependency,
+        })?;
+    }
+    Ok(manifest)
+}
+
+fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> {
+    let path = directory.join(MANIFEST_NAME);
+    let bytes = read_bounded(&path, MANIFEST_BYTES)
+        .map_err(|source| InstallError::ReadManifest { source })?;
+    parse_manifest(&path, &bytes, Reading::Package).map(|(manifest, _)| manifest)
+}
+
+/// `stated` as seen from the root, where `base` is how the root sees the directory of the manifest
+/// that states it. Forward slashes; `..` is taken off by name, so links on the way change nothing
+/// and every machine writes the same.
+fn join_stated(base: &str, stated: &str) -> String {
+    let stated = stated.replace('\\', "/");
+    let is_absolute = Path::new(&stated).is_absolute();
+    let whole = if is_absolute || base.is_empty() { stated } else { format!("{base}/{stated}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    let root = if whole.starts_with('/') { "/" } else { "" };
+    match parts.is_empty() && root.is_empty() {
+        true => ".".to_owned(),
+        false => format!("{root}{}", parts.join("/")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stated_paths_are_written_as_the_root_sees_them() {
+        for (base, stated, expected) in [
+            ("", "../local/", "../local"),
+            ("", "./a/./b", "a/b"),
+            ("", ".", "."),
+            ("../local", "../other", "../other"),
+            ("..", "../x", "../../x"),
+            ("packages/a", "../b", "packages/b"),
+            ("packages/a", "/abs/b", "/abs/b"),
+            ("/abs/a", "../b", "/abs/b"),
+            ("", "..\\local", "../local"),
+        ] {
+            assert_eq!(join_stated(base, stated), expected, "{base} + {stated}");
+        }
+    }
+}
