@@ -11,7 +11,7 @@ use vibe_core::{PackageId, SlotName, TreeId, Version};
 use vibe_fetch::FetchError;
 use vibe_fs::{FsError, ReadError};
 use vibe_plan::selection::{ScriptError, SelectionError};
-use vibe_resolver::LockProblem;
+use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
 
 use crate::evidence::HookRecord;
@@ -159,6 +159,12 @@ pub enum InstallError {
         /// The directory.
         path: PathBuf,
     },
+    /// A directory named on the command line without `[package]`.
+    #[error("{} has no `[package]` in its vibe.toml", shown(path))]
+    NotAPackageDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A source directory that holds another package.
     #[error("{} should hold {expected}, but its vibe.toml says {found}", shown(path))]
     OtherPackage {
@@ -293,6 +299,12 @@ pub enum InstallError {
     /// A slot record that is no regular file.
     #[error("the slot record of {slot} is not a regular file")]
     RecordType {
+        /// The slot.
+        slot: SlotName,
+    },
+    /// A slot that should be there and is not.
+    #[error("vibedeps/{slot} is not installed here")]
+    NotPlaced {
         /// The slot.
         slot: SlotName,
     },

@@ -40,6 +40,9 @@ pub struct RunRecord {
     pub plan: Vec<String>,
     /// The hooks that were due.
     pub hooks: Vec<HookRecord>,
+    /// Files by which agent programs run commands that a hook changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_agent_settings: Vec<String>,
     /// The names of the caller's variables that hooks did not get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables_not_passed: Vec<String>,
@@ -161,7 +164,7 @@ pub fn run_directory(layout: &Layout, run: &str) -> PathBuf {
 /// Writes the evidence as it stands.
 pub fn write_run(layout: &Layout, record: &RunRecord) -> Result<(), InstallError> {
     let directory = run_directory(layout, &record.run);
-    vibe_fs::create_directory(&directory)?;
+    vibe_fs::create_directory_all(&directory)?;
     let mut text = serde_json::to_string_pretty(record)
         .expect("a record is plain data with string keys");
     text.push('\n');

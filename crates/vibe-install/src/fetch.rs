@@ -9,14 +9,13 @@ use vibe_core::hook::{HostOs, Phase, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
-use vibe_fetch::{Listing, SourceKind, apply_published_tree, hash_listing, list};
+use vibe_fetch::{DirectoryRegistry, Listing, SourceKind, apply_published_tree, hash_listing, list};
 use vibe_fs::read_bounded;
 use vibe_plan::selection::{Interpreters, check_script_text, scripts_of, select};
 use vibe_slot::DirectoryPayload;
 
 use crate::error::InstallError;
 use crate::project::parse_manifest;
-use crate::sources::Sources;
 
 /// One package that the project shall have.
 #[derive(Debug, Clone)]
@@ -27,8 +26,10 @@ pub struct Target {
     pub version: Version,
     /// Its source, as the lock writes it.
     pub source: LockedSource,
-    /// Where that is.
+    /// Where its files are.
     pub directory: PathBuf,
+    /// The directory registry that has it, if one has.
+    pub registry: Option<PathBuf>,
     /// What it requires, sorted.
     pub dependencies: Vec<PackageId>,
     /// The lock's entry of the same version and kind of source, if there is one.
@@ -69,11 +70,7 @@ pub struct FetchOptions<'a> {
 }
 
 /// Reads `target` from its source and holds it against the lock's tree.
-pub fn fetch(
-    target: &Target,
-    sources: &Sources,
-    options: &FetchOptions<'_>,
-) -> Result<Fetched, InstallError> {
+pub fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
     options.observer.observe(&Event::Fetching { package: target.id.clone() });
     let kind = match target.source {
         LockedSource::Path(_) => SourceKind::PathSource,
@@ -86,8 +83,11 @@ pub fn fetch(
     };
     let listing = list(&target.directory, kind, &options.limits).map_err(in_package)?;
     let mut tree = hash_listing(&listing).map_err(in_package)?;
-    if let Some(published) = sources.published_tree(&target.id, &target.version)? {
-        tree = apply_published_tree(&tree, &published).map_err(in_package)?;
+    if let Some(root) = &target.registry {
+        let registry = DirectoryRegistry::new(root.clone());
+        if let Some(published) = registry.published_tree(&target.id, &target.version)? {
+            tree = apply_published_tree(&tree, &published).map_err(in_package)?;
+        }
     }
     check_locked_tree(target, &tree)?;
     let manifest = read_listed_manifest(target, &listing)?;

@@ -1,1 +1,45 @@
-//! Placeholder.
+//! The phases of a run, in order: read, resolve, fetch, plan, place, hooks, commit, prune.
+//!
+//! Everything above this crate talks to people; everything below touches one part of the world.
+//! Here those parts are put in order, and what happened comes back as data.
+
+mod commit;
+mod error;
+mod evidence;
+mod execution;
+mod fetch;
+mod freshness;
+mod hook_phase;
+mod hooks_run;
+mod init;
+mod inspect;
+mod install;
+mod interpreters;
+mod opening;
+mod planning;
+mod project;
+mod repair;
+mod report;
+mod resolution;
+mod settings;
+mod sources;
+mod summary;
+mod verify;
+pub mod wording;
+
+pub use error::InstallError;
+pub use evidence::{HookOutcome, HookRecord, RunRecord};
+pub use hooks_run::{HookRunRequest, hooks_run};
+pub use init::{InitKind, InitReport, init};
+pub use inspect::{hooks_list, hooks_log, list, runs_list, runs_show};
+pub use install::{InstallRequest, install};
+pub use repair::{RepairRequest, repair};
+pub use report::{
+    Finding, FindingKind, HookLog, HookStatus, PackageSummary, PhaseSummary, RunReport,
+    ScriptSummary, VerifyReport,
+};
+pub use resolution::Unsolved;
+pub use settings::{Context, Settings};
+pub use verify::verify;
+pub use vibe_hooks::SystemRunner;
+pub use vibe_hooks::output::sanitize_line;

@@ -64,8 +64,8 @@ pub struct PackageSummary {
     pub tree: Option<TreeId>,
     /// How its files are placed.
     pub link_mode: &'static str,
-    /// How many files it has.
-    pub files: usize,
+    /// How many files it has; absent where its record was not read.
+    pub files: Option<usize>,
     /// Whether its slot is there with a usable record.
     pub installed: bool,
     /// Its declared phases and where they stand, on this machine.

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Dependency;
 use vibe_core::{Event, Observer, PackageId, Requirements, Version};
-use vibe_resolver::{LockProblem, LockProblemKind, Request, ResolveError, check_lock, resolve};
+use vibe_fetch::DirectoryRegistry;
+use vibe_resolver::lock_check::{LockProblem, LockProblemKind, check_lock};
+use vibe_resolver::{Request, ResolveError, resolve};
 
 use crate::error::InstallError;
 use crate::fetch::Target;
 use crate::project::Project;
-use crate::sources::{Sources, constraints};
+use crate::sources::{Sources, conflicts, registry_directory};
 
 /// What to resolve.
 pub struct ResolveRequest<'a> {
@@ -36,7 +38,7 @@ pub fn resolve_targets(
 ) -> Result<Targets, InstallError> {
     let empty = Lock::default();
     let lock = request.lock.unwrap_or(&empty);
-    let problems = lock_problems(sources, request.requires, lock);
+    let problems = lock_problems(project, sources, request.requires, lock);
     if problems.is_empty() && request.released.is_empty() {
         return targets_of_lock(project, lock);
     }
@@ -50,11 +52,18 @@ pub fn resolve_targets(
 
 /// What keeps `lock` from satisfying the manifests.
 pub fn lock_problems(
+    project: &Project,
     sources: &Sources,
     requires: &BTreeMap<PackageId, Dependency>,
     lock: &Lock,
 ) -> Vec<LockProblem> {
-    check_lock(lock, &sources.wanted(requires), &sources.local_packages(), &sources.registry_urls())
+    check_lock(
+        lock,
+        &sources.wanted(requires),
+        &conflicts(&project.manifest),
+        &sources.local_packages(),
+        &sources.registry_urls(),
+    )
 }
 
 /// The error that `problems` are: one of integrity if any of them is.
@@ -79,25 +88,25 @@ pub fn targets_of_lock(project: &Project, lock: &Lock) -> Result<Targets, Instal
 }
 
 fn target_of(project: &Project, locked: &LockedPackage) -> Result<Target, InstallError> {
-    let directory = match &locked.source {
+    let not_yet = || InstallError::NotYet {
+        what: format!("the git source of {}", locked.id),
+        path: project.layout.vibe_lock(),
+    };
+    let (directory, registry) = match &locked.source {
         LockedSource::Directory(url) => {
-            let local = url.strip_prefix("file://").unwrap_or(url);
-            vibe_fetch::DirectoryRegistry::new(project.root.join(local))
-                .directory(&locked.id, &locked.version)
+            let root = registry_directory(&project.root, url).ok_or_else(not_yet)?;
+            let registry = DirectoryRegistry::new(root.clone());
+            (registry.directory(&locked.id, &locked.version), Some(root))
         }
-        LockedSource::Path(path) => project.root.join(path),
-        LockedSource::Git(_) => {
-            return Err(InstallError::NotYet {
-                what: format!("the git source of {}", locked.id),
-                path: project.layout.lock_path(),
-            });
-        }
+        LockedSource::Path(path) => (project.root.join(path), None),
+        LockedSource::Git(_) => return Err(not_yet()),
     };
     Ok(Target {
         id: locked.id.clone(),
         version: locked.version.clone(),
         source: locked.source.clone(),
         directory,
+        registry,
         dependencies: locked.dependencies.clone(),
         locked: Some(locked.clone()),
         previous: None,
@@ -110,7 +119,7 @@ fn solve(
     request: &ResolveRequest<'_>,
     lock: &Lock,
 ) -> Result<Targets, InstallError> {
-    let root = constraints(request.requires);
+    let root = sources.constraints(request.requires);
     // A locked version that a requirement of the root no longer takes is touched, and free.
     let is_held = |package: &LockedPackage| {
         !request.released.contains(&package.id)
@@ -123,12 +132,7 @@ fn solve(
         .filter(|package| is_held(package))
         .map(|package| (package.id.clone(), package.version.clone()))
         .collect();
-    let conflicts = project
-        .manifest
-        .conflicts
-        .iter()
-        .map(|conflict| (conflict.package.clone(), conflict.constraint.clone()))
-        .collect();
+    let conflicts = conflicts(&project.manifest);
     let solver_request = Request {
         root: project.name().to_owned(),
         requirements: Requirements { requires: root, conflicts },
@@ -140,10 +144,10 @@ fn solve(
         .packages
         .into_iter()
         .map(|(id, resolved)| {
-            let (source, directory) = sources.locate(&id, &resolved.version)?;
+            let location = sources.locate(&id, &resolved.version)?;
             let known = lock.get(&id);
             let same = |locked: &&LockedPackage| {
-                locked.version == resolved.version && same_kind(&locked.source, &source)
+                locked.version == resolved.version && same_kind(&locked.source, &location.source)
             };
             let target = Target {
                 previous: known
@@ -151,8 +155,9 @@ fn solve(
                     .map(|locked| locked.version.to_string()),
                 locked: known.filter(same).cloned(),
                 version: resolved.version,
-                source,
-                directory,
+                source: location.source,
+                directory: location.directory,
+                registry: location.registry,
                 dependencies: resolved.dependencies,
                 id: id.clone(),
             };

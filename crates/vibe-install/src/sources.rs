@@ -13,7 +13,7 @@ use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
 use vibe_fs::{canonical_directory, read_bounded};
-use vibe_resolver::{LocalPackage, Wanted};
+use vibe_resolver::lock_check::{LocalPackage, Wanted};
 
 use crate::error::InstallError;
 use crate::project::{Project, parse_manifest};
@@ -46,6 +46,17 @@ pub struct PathPackage {
     pub manifest: Rc<Manifest>,
     /// Its version.
     pub version: Version,
+}
+
+/// Where a version of a package comes from.
+#[derive(Debug, Clone)]
+pub struct Location {
+    /// The source, as the lock writes it.
+    pub source: LockedSource,
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// The directory registry that has it, if one has.
+    pub registry: Option<PathBuf>,
 }
 
 /// A requirement with the manifest that states it.
@@ -163,35 +174,23 @@ impl Sources {
         Ok(None)
     }
 
-    /// Where `version` of `id` comes from: how the lock writes it, and its directory.
-    pub fn locate(
-        &self,
-        id: &PackageId,
-        version: &Version,
-    ) -> Result<(LockedSource, PathBuf), InstallError> {
+    /// Where `version` of `id` comes from.
+    pub fn locate(&self, id: &PackageId, version: &Version) -> Result<Location, InstallError> {
         if let Some(path) = self.paths.get(id) {
-            return Ok((LockedSource::Path(path.path.clone()), path.directory.clone()));
+            return Ok(Location {
+                source: LockedSource::Path(path.path.clone()),
+                directory: path.directory.clone(),
+                registry: None,
+            });
         }
         let registry = self
             .registry_of(id)?
             .ok_or_else(|| InstallError::NotInRegistries { id: id.clone(), version: version.clone() })?;
-        let source = LockedSource::Directory(registry.url.clone());
-        Ok((source, registry.directory.directory(id, version)))
-    }
-
-    /// The published rows beside a version of a registry, if there are any.
-    pub fn published_tree(
-        &self,
-        id: &PackageId,
-        version: &Version,
-    ) -> Result<Option<vibe_core::Tree>, InstallError> {
-        if self.paths.contains_key(id) {
-            return Ok(None);
-        }
-        match self.registry_of(id)? {
-            Some(registry) => Ok(registry.directory.published_tree(id, version)?),
-            None => Ok(None),
-        }
+        Ok(Location {
+            source: LockedSource::Directory(registry.url.clone()),
+            directory: registry.directory.directory(id, version),
+            registry: Some(registry.directory.root().to_path_buf()),
+        })
     }
 
     /// The manifest of `version` of `id`, which says the id and version that its place says.
@@ -203,7 +202,7 @@ impl Sources {
         if let Some(known) = self.manifests.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
-        let (_, directory) = self.locate(id, version)?;
+        let directory = self.locate(id, version)?.directory;
         let manifest = Rc::new(read_published(&directory, id, version)?);
         self.manifests.borrow_mut().insert(key, Rc::clone(&manifest));
         Ok(manifest)
@@ -249,6 +248,24 @@ impl Sources {
             .collect()
     }
 
+    /// `requires` as the solver looks at it. A path source has one version, which a requirement
+    /// without a constraint takes even where it is a prerelease.
+    pub fn constraints(
+        &self,
+        requires: &BTreeMap<PackageId, Dependency>,
+    ) -> BTreeMap<PackageId, Constraint> {
+        let any = |id: &PackageId| match self.paths.get(id) {
+            Some(path) => Constraint::exact(&path.version),
+            None => Constraint::any(),
+        };
+        requires
+            .iter()
+            .map(|(id, dependency)| {
+                (id.clone(), constraint_of(dependency).unwrap_or_else(|| any(id)))
+            })
+            .collect()
+    }
+
     /// Ids that a user may have meant.
     pub fn known_packages(&self) -> Vec<PackageId> {
         self.registries
@@ -275,20 +292,10 @@ impl Index for Sources {
     fn requirements(&self, id: &PackageId, version: &Version) -> Result<Requirements, InstallError> {
         let manifest = self.manifest(id, version)?;
         Ok(Requirements {
-            requires: constraints(&manifest.requires),
+            requires: self.constraints(&manifest.requires),
             conflicts: conflicts(&manifest),
         })
     }
-}
-
-/// `requires` as the solver looks at it.
-pub fn constraints(requires: &BTreeMap<PackageId, Dependency>) -> BTreeMap<PackageId, Constraint> {
-    requires
-        .iter()
-        .map(|(id, dependency)| {
-            (id.clone(), constraint_of(dependency).unwrap_or_else(Constraint::any))
-        })
-        .collect()
 }
 
 fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
@@ -299,7 +306,8 @@ fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
     }
 }
 
-fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
+/// `[conflicts]` as the solver looks at it.
+pub fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
     manifest
         .conflicts
         .iter()
@@ -313,22 +321,26 @@ fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError
         .registries
         .iter()
         .map(|registry| {
-            let local = match registry.url.split_once("://") {
-                None => registry.url.as_str(),
-                Some(("file", path)) => path,
-                Some(_) => {
-                    let what = format!("the git registry `{}`", registry.name);
-                    let path = project.root.join(MANIFEST_NAME);
-                    return Err(InstallError::NotYet { what, path });
-                }
+            let Some(directory) = registry_directory(&project.root, &registry.url) else {
+                let what = format!("the git registry `{}`", registry.name);
+                return Err(InstallError::NotYet { what, path: project.root.join(MANIFEST_NAME) });
             };
             Ok(NamedRegistry {
                 name: registry.name.clone(),
                 url: registry.url.clone(),
-                directory: DirectoryRegistry::new(project.root.join(local)),
+                directory: DirectoryRegistry::new(directory),
             })
         })
         .collect()
+}
+
+/// The directory that a registry's `url` names; `None` if it names none.
+pub fn registry_directory(root: &Path, url: &str) -> Option<PathBuf> {
+    match url.split_once("://") {
+        None => Some(root.join(url)),
+        Some(("file", path)) => Some(root.join(path)),
+        Some(_) => None,
+    }
 }
 
 /// Refuses, by name, what this version of vibe does not install yet.
@@ -405,7 +417,8 @@ fn read_published(
     Ok(manifest)
 }
 
-fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> {
+/// Reads the manifest of the package in `directory`.
+pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> {
     let path = directory.join(MANIFEST_NAME);
     let bytes = read_bounded(&path, MANIFEST_BYTES)
         .map_err(|source| InstallError::ReadManifest { source })?;

@@ -1,0 +1,454 @@
+//! Executes a plan: slots, pre-install hooks, commit, post-install hooks, prune; and goes back
+//! where a run stops before its commit.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
+
+use vibe_core::formats::record::SlotRecord;
+use vibe_core::formats::state::{MachineState, SlotState};
+use vibe_core::hook::{Phase, PhaseState};
+use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
+use vibe_core::{Event, SlotName};
+use vibe_fs::Durability;
+use vibe_plan::removal::removal;
+use vibe_slot::{Placed, UndoStore, discard_new, examine, place, refresh, remove};
+
+use crate::commit::Commit;
+use crate::error::InstallError;
+use crate::evidence::{
+    HookOutcome, HookRecord, RunRecord, milliseconds, prune_runs, run_name, time_text, write_run,
+};
+use crate::planning::{Planned, interest};
+use crate::project::Project;
+use crate::settings::Context;
+use crate::wording::step_line;
+
+/// One plan being executed.
+pub(crate) struct Execution<'a> {
+    pub(crate) context: &'a Context<'a>,
+    pub(crate) project: &'a Project,
+    pub(crate) planned: &'a Planned,
+    pub(crate) state: MachineState,
+    /// The run's name, under which its evidence lies.
+    pub(crate) run: String,
+    pub(crate) hooks: Vec<HookRecord>,
+    pub(crate) variables_not_passed: BTreeSet<String>,
+    pub(crate) changed_settings: RefCell<Vec<String>>,
+    started: SystemTime,
+    /// The rows as they were before the run.
+    rows_before: BTreeMap<SlotName, SlotState>,
+    undo: UndoStore,
+    done: Vec<Step>,
+}
+
+/// What an execution did.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    pub(crate) run: String,
+    pub(crate) hooks: Vec<HookRecord>,
+    pub(crate) done: Vec<Step>,
+    pub(crate) state: MachineState,
+}
+
+/// Why an execution stopped before its commit.
+enum Stop {
+    Failed(InstallError),
+    PreInstall(Box<HookRecord>),
+}
+
+impl From<InstallError> for Stop {
+    fn from(error: InstallError) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+impl<'a> Execution<'a> {
+    /// Ready to execute `planned`, with nothing written yet.
+    pub(crate) fn new(context: &'a Context<'a>, project: &'a Project, planned: &'a Planned) -> Self {
+        let started = SystemTime::now();
+        Self {
+            context,
+            project,
+            planned,
+            state: planned.state.clone(),
+            run: run_name(started, std::process::id()),
+            hooks: Vec::new(),
+            variables_not_passed: BTreeSet::new(),
+            changed_settings: RefCell::default(),
+            started,
+            rows_before: planned.state.slots.clone(),
+            undo: UndoStore::default(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Executes the whole plan.
+    pub(crate) fn run(mut self, commit: &Commit) -> Result<Executed, InstallError> {
+        let outcome = self.phases(commit);
+        let ending = match &outcome {
+            Ok(()) if self.hooks.iter().any(HookRecord::is_flag) => "flagged".to_owned(),
+            Ok(()) => "done".to_owned(),
+            Err(error) => format!("failed: {error}"),
+        };
+        // Evidence that cannot be written must not hide how the run ended.
+        if let Err(error) = self.write_evidence(Some(ending)) {
+            self.context.observer.observe(&Event::Warning(error.to_string()));
+        }
+        outcome?;
+        prune_runs(&self.project.layout)?;
+        Ok(Executed { run: self.run, hooks: self.hooks, done: self.done, state: self.state })
+    }
+
+    /// Runs hooks only, in the slots as they are.
+    pub(crate) fn run_hooks_only(mut self, row: (SlotName, SlotState)) -> Result<Executed, InstallError> {
+        self.prepare()?;
+        self.state.slots.insert(row.0, row.1);
+        self.save_state(Durability::Synced)?;
+        let mut outcome = Ok(());
+        for hook in self.due_hooks(None) {
+            let record = self.hook(&hook)?;
+            if record.outcome == HookOutcome::Interrupted {
+                outcome = Err(InstallError::Interrupted);
+                break;
+            }
+            self.done.push(Step::RunHook(hook));
+            if record.phase == Phase::PreInstall && record.outcome == HookOutcome::Failed {
+                outcome = Err(self.pre_install_error(record, Vec::new()));
+                break;
+            }
+        }
+        let ending = match &outcome {
+            Ok(()) => "done".to_owned(),
+            Err(error) => format!("failed: {error}"),
+        };
+        self.write_evidence(Some(ending))?;
+        outcome?;
+        Ok(Executed { run: self.run, hooks: self.hooks, done: self.done, state: self.state })
+    }
+
+    fn phases(&mut self, commit: &Commit) -> Result<(), InstallError> {
+        self.prepare()?;
+        self.write_evidence(None)?;
+        if let Err(stop) = self.before_commit(commit) {
+            return Err(self.stop_before_commit(stop));
+        }
+        self.post_install()?;
+        self.prune()
+    }
+
+    fn prepare(&self) -> Result<(), InstallError> {
+        let layout = &self.project.layout;
+        vibe_slot::remove_fresh(layout)?;
+        layout.prepare()?;
+        layout.clear_staging()?;
+        let with_hooks: Vec<SlotName> = self
+            .planned
+            .lock
+            .packages
+            .iter()
+            .map(|package| SlotName::new(&package.id, &package.version))
+            .filter(|slot| self.has_hooks(slot))
+            .collect();
+        let vendor = self.project.manifest.project.as_ref().is_none_or(|project| project.vendor);
+        vibe_slot::write_support_files(layout, &with_hooks, vendor)?;
+        Ok(())
+    }
+
+    fn has_hooks(&self, slot: &SlotName) -> bool {
+        let declared = self.planned.package(slot).and_then(|package| package.fetched.as_ref());
+        let locked = self.planned.lock.get(slot.package());
+        declared.is_some_and(|fetched| !fetched.hooks.is_empty())
+            || locked.is_some_and(|locked| !locked.install_hooks.is_empty())
+            || self.state.slots.get(slot).is_some_and(|row| !row.phases.is_empty())
+    }
+
+    fn before_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
+        self.write_rows()?;
+        for step in &self.planned.plan.steps {
+            self.slot_step(step)?;
+        }
+        self.settle_rows()?;
+        for hook in self.due_hooks(Some(Phase::PreInstall)) {
+            self.check_cancelled()?;
+            let record = self.hook(&hook)?;
+            match record.outcome {
+                HookOutcome::Failed => return Err(Stop::PreInstall(Box::new(record))),
+                HookOutcome::Interrupted => return Err(Stop::Failed(InstallError::Interrupted)),
+                HookOutcome::Ran => self.done.push(Step::RunHook(hook)),
+                HookOutcome::Skipped | HookOutcome::Declined => {}
+            }
+        }
+        self.check_cancelled()?;
+        commit.apply(self.project)?;
+        Ok(())
+    }
+
+    /// Every row that the plan asks for, written before the first byte of payload changes, and
+    /// synced where a phase becomes owed.
+    fn write_rows(&mut self) -> Result<(), InstallError> {
+        for step in &self.planned.plan.steps {
+            match step {
+                Step::Place(Place { slot, row, .. }) | Step::Refresh(Refresh { slot, row, .. }) => {
+                    match row {
+                        Some(row) => self.state.slots.insert(slot.clone(), row.clone()),
+                        None => self.state.slots.remove(slot),
+                    };
+                }
+                Step::Keep(keep) => {
+                    if let Some(row) = &keep.row {
+                        self.state.slots.insert(keep.slot.clone(), row.clone());
+                    }
+                }
+                Step::RunHook(_) | Step::Remove(_) => {}
+            }
+        }
+        if self.state.slots == self.rows_before {
+            return Ok(());
+        }
+        let owes = |row: &SlotState| row.phases.values().any(|state| *state == PhaseState::Owed);
+        let gains = self.state.slots.values().any(owes);
+        self.save_state(if gains { Durability::Synced } else { Durability::Unsynced })
+    }
+
+    fn slot_step(&mut self, step: &Step) -> Result<(), InstallError> {
+        match step {
+            Step::Place(place) => {
+                self.announce(&place.slot)?;
+                self.place(place)?;
+            }
+            Step::Refresh(refresh) => {
+                self.announce(&refresh.slot)?;
+                self.refresh(refresh)?;
+            }
+            Step::Keep(_) => {}
+            Step::RunHook(_) | Step::Remove(_) => return Ok(()),
+        }
+        self.done.push(step.clone());
+        Ok(())
+    }
+
+    fn announce(&self, slot: &SlotName) -> Result<(), InstallError> {
+        self.check_cancelled()?;
+        self.context.observer.observe(&Event::Placing { slot: slot.clone() });
+        Ok(())
+    }
+
+    fn check_cancelled(&self) -> Result<(), InstallError> {
+        if self.context.cancel.is_cancelled() {
+            return Err(InstallError::Interrupted);
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, step: &Place) -> Result<(), InstallError> {
+        let layout = &self.project.layout;
+        let record = self.slot_record(&step.slot);
+        let placed = place(layout, step, &self.fetched(&step.slot).payload, &record)?;
+        self.note_mode(&step.slot, placed);
+        Ok(())
+    }
+
+    fn refresh(&mut self, step: &Refresh) -> Result<(), InstallError> {
+        let layout = self.project.layout.clone();
+        let package = self.planned_package(&step.slot);
+        if package.unusable_record {
+            let kept = vibe_slot::set_record_aside(&layout, &step.slot)?;
+            let text = format!("{}: the unusable slot record was kept as {kept}", step.slot);
+            self.context.observer.observe(&Event::Note(text));
+        }
+        let recorded = package.record.as_ref().map(|record| &record.tree);
+        let row = self.rows_before.get(&step.slot).cloned();
+        self.undo.keep(&layout, step, recorded, row)?;
+        let record = self.slot_record(&step.slot);
+        let placed = refresh(&layout, step, &self.fetched(&step.slot).payload, &record)?;
+        self.note_mode(&step.slot, placed);
+        Ok(())
+    }
+
+    fn note_mode(&mut self, slot: &SlotName, placed: Placed) {
+        if let Some(row) = self.state.slots.get_mut(slot) {
+            row.link_mode = placed.link_mode;
+        }
+    }
+
+    /// Once slots are placed, what was being added is recorded, and a row that says nothing goes.
+    fn settle_rows(&mut self) -> Result<(), InstallError> {
+        let before = self.state.clone();
+        for row in self.state.slots.values_mut() {
+            row.adding.clear();
+        }
+        let says_something = |row: &SlotState| {
+            !row.phases.is_empty() || !row.after.is_empty() || !row.made.is_empty()
+        };
+        self.state.slots.retain(|_, row| says_something(row));
+        if self.state == before {
+            return Ok(());
+        }
+        self.save_state(Durability::Unsynced)
+    }
+
+    /// The hooks of the plan, of one phase or of all.
+    fn due_hooks(&self, phase: Option<Phase>) -> Vec<RunHook> {
+        let of_phase = |hook: &&RunHook| phase.is_none_or(|phase| hook.phase == phase);
+        let hooks = self.planned.plan.steps.iter().filter_map(|step| match step {
+            Step::RunHook(hook) => Some(hook),
+            _ => None,
+        });
+        hooks.filter(of_phase).cloned().collect()
+    }
+
+    fn post_install(&mut self) -> Result<(), InstallError> {
+        for hook in self.due_hooks(Some(Phase::PostInstall)) {
+            self.check_cancelled()?;
+            let record = self.hook(&hook)?;
+            match record.outcome {
+                HookOutcome::Interrupted => return Err(InstallError::Interrupted),
+                HookOutcome::Ran => self.done.push(Step::RunHook(hook)),
+                HookOutcome::Failed | HookOutcome::Skipped | HookOutcome::Declined => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn prune(&mut self) -> Result<(), InstallError> {
+        for step in &self.planned.plan.steps {
+            let Step::Remove(step) = step else { continue };
+            self.check_cancelled()?;
+            self.remove_slot(step)?;
+            self.done.push(Step::Remove(step.clone()));
+        }
+        let lock = &self.planned.lock;
+        let is_locked = |slot: &SlotName| {
+            lock.get(slot.package())
+                .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
+        };
+        let before = self.state.slots.len();
+        self.state.slots.retain(|slot, _| is_locked(slot));
+        if self.state.slots.len() != before {
+            self.save_state(Durability::Unsynced)?;
+        }
+        Ok(())
+    }
+
+    fn remove_slot(&mut self, step: &Remove) -> Result<(), InstallError> {
+        let removed = remove(&self.project.layout, step)?;
+        let left: BTreeSet<String> = removed.left.into_iter().chain(step.kept.clone()).collect();
+        if !left.is_empty() {
+            let names: Vec<String> = left.into_iter().collect();
+            let text = format!(
+                "kept in vibedeps/{}, since vibe did not put it there: {}",
+                step.slot,
+                names.join(", ")
+            );
+            self.context.observer.observe(&Event::Note(text));
+        }
+        self.state.slots.remove(&step.slot);
+        Ok(())
+    }
+
+    /// Goes back as far as the promises ask: slots that were refreshed towards another tree than
+    /// the lock's, and the slot whose preparation failed. An interrupt leaves everything as a crash
+    /// would.
+    fn stop_before_commit(&mut self, stop: Stop) -> InstallError {
+        if let Stop::Failed(error @ InstallError::Interrupted) = stop {
+            return error;
+        }
+        let mut not_undone = Vec::new();
+        let undone = self.go_back(&stop, &mut not_undone);
+        match (stop, undone) {
+            (Stop::PreInstall(hook), outcome) => {
+                if let Err(error) = outcome {
+                    not_undone.push(error.to_string());
+                }
+                self.pre_install_error(*hook, not_undone)
+            }
+            (Stop::Failed(error), outcome) => {
+                if let Err(also) = outcome {
+                    let text = format!("going back failed, too: {also}");
+                    self.context.observer.observe(&Event::Warning(text));
+                }
+                for text in not_undone {
+                    self.context.observer.observe(&Event::Warning(text));
+                }
+                error
+            }
+        }
+    }
+
+    fn pre_install_error(&self, hook: HookRecord, not_undone: Vec<String>) -> InstallError {
+        InstallError::PreInstall {
+            hook: Box::new(hook),
+            not_undone,
+            variables_not_passed: !self.variables_not_passed.is_empty(),
+        }
+    }
+
+    fn go_back(&mut self, stop: &Stop, not_undone: &mut Vec<String>) -> Result<(), InstallError> {
+        let failed = match stop {
+            Stop::PreInstall(hook) => Some(hook.slot.clone()),
+            Stop::Failed(_) => None,
+        };
+        let refreshed: Vec<SlotName> = self.undo.slots().cloned().collect();
+        if let Some(slot) = failed.filter(|slot| !refreshed.contains(slot)) {
+            self.give_up_slot(&slot, not_undone)?;
+        }
+        for slot in refreshed {
+            let Some(restored) = self.undo.restore(&self.project.layout, &slot)? else { continue };
+            not_undone.extend(restored.not_undone.iter().map(|path| {
+                format!("{slot}/{path} is not payload and was changed; it stays as it is now")
+            }));
+            match restored.row {
+                Some(row) => self.state.slots.insert(slot, row),
+                None => self.state.slots.remove(&slot),
+            };
+        }
+        self.save_state(Durability::Synced)
+    }
+
+    /// The slot whose pre-install failed and which has no earlier tree to go back to: a new one is
+    /// removed, one that the lock names keeps its published bytes and stays owed.
+    fn give_up_slot(
+        &mut self,
+        slot: &SlotName,
+        not_undone: &mut Vec<String>,
+    ) -> Result<(), InstallError> {
+        let layout = &self.project.layout;
+        let is_new = self.planned.plan.steps.iter().any(|step| {
+            matches!(step, Step::Place(place) if place.slot == *slot)
+        });
+        if is_new {
+            not_undone.extend(discard_new(layout, slot)?);
+            self.state.slots.remove(slot);
+            return Ok(());
+        }
+        if self.planned_package(slot).target.locked.is_some() {
+            return self.put_back_after_failure(slot);
+        }
+        // Left by an earlier run that did not come to its commit either.
+        let record: SlotRecord = self.slot_record(slot);
+        let row = self.state.slots.get(slot).cloned();
+        let made = row.as_ref().map_or_else(BTreeMap::new, |row| row.made.clone());
+        let wanted = interest(&[Some(&record.tree)], row.as_ref());
+        let contents = examine(layout, slot, &wanted, &made)?;
+        let step = removal(slot, &record, row.as_ref(), &contents);
+        self.remove_slot(&step)
+    }
+
+    pub(crate) fn write_evidence(&self, ending: Option<String>) -> Result<(), InstallError> {
+        let elapsed = self.started.elapsed().unwrap_or_default();
+        let record = RunRecord {
+            run: self.run.clone(),
+            command: self.context.settings.command.clone(),
+            version: self.context.settings.version.to_owned(),
+            started: time_text(self.started),
+            duration_ms: ending.as_ref().map(|_| milliseconds(elapsed)),
+            outcome: ending,
+            plan: self.planned.plan.steps.iter().filter_map(step_line).collect(),
+            hooks: self.hooks.clone(),
+            changed_agent_settings: self.changed_settings.borrow().clone(),
+            variables_not_passed: self.variables_not_passed.iter().cloned().collect(),
+        };
+        write_run(&self.project.layout, &record)
+    }
+}

@@ -1,0 +1,133 @@
+//! Is there nothing to do? Answered from stats, without a lock, a write or a process.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use vibe_core::formats::lock::{LOCK_NAME, LockedSource};
+use vibe_core::formats::manifest::MANIFEST_NAME;
+use vibe_core::hook::PhaseState;
+use vibe_core::limits::PackageLimits;
+use vibe_core::plan::HookDecision;
+use vibe_core::{Sha256Digest, SlotName};
+use vibe_fetch::{Listing, SourceKind, list};
+use vibe_fs::{hash_file, stat_of};
+use vibe_slot::{Fresh, FreshFile, Freshness, Watched, read_fresh};
+
+use crate::error::InstallError;
+use crate::planning::{Planned, record_path};
+use crate::project::Project;
+use crate::settings::Context;
+
+/// What the last run in which all was well left to remember.
+pub(crate) struct Memory {
+    /// The file, for what it remembers of records.
+    pub(crate) file: FreshFile,
+    /// Whether nothing changed since.
+    pub(crate) is_fresh: bool,
+    /// Whether the file should be written anew, since stats moved over unchanged content.
+    pub(crate) renew: bool,
+}
+
+/// Reads and checks what the last run left; `None` where there is nothing of use.
+pub(crate) fn remember(
+    context: &Context<'_>,
+    project: &Project,
+    decision: HookDecision,
+) -> Result<Option<Memory>, InstallError> {
+    let Some(file) = read_fresh(&project.layout, context.settings.version) else {
+        return Ok(None);
+    };
+    let hooks_wait = file.fresh.held_hooks && decision == HookDecision::Run;
+    let redo_waits = stat_of(&project.layout.redo())?.is_some();
+    let stale = Memory { file, is_fresh: false, renew: false };
+    if hooks_wait || redo_waits {
+        return Ok(Some(stale));
+    }
+    let mut listings = BTreeMap::new();
+    for root in stale.file.fresh.listings.keys() {
+        let Ok(listing) = list_path(&project.root, root, &context.settings.config.limits) else {
+            return Ok(Some(stale));
+        };
+        listings.insert(root.clone(), listing_lines(&project.root, &listing));
+    }
+    let memory = match stale.file.check(&project.layout, &listings)? {
+        Freshness::Stale(what) => {
+            tracing::debug!("not fresh: {what}");
+            stale
+        }
+        Freshness::Fresh { renew } => Memory { is_fresh: true, renew, ..stale },
+    };
+    Ok(Some(memory))
+}
+
+/// Writes what the next run may remember. Only for a run in which all is well.
+pub(crate) fn write(
+    context: &Context<'_>,
+    project: &Project,
+    planned: &Planned,
+) -> Result<(), InstallError> {
+    let state = &project.layout.slots_file();
+    let mut watched = vec![
+        watch(&project.root, MANIFEST_NAME)?,
+        watch(&project.root, LOCK_NAME)?,
+        watch(&project.root, &relative(&project.root, state))?,
+    ];
+    let mut listings = BTreeMap::new();
+    for package in &planned.lock.packages {
+        let slot = SlotName::new(&package.id, &package.version);
+        watched.push(watch(&project.root, &record_path(&slot))?);
+        let LockedSource::Path(root) = &package.source else { continue };
+        let listing = list_path(&project.root, root, &context.settings.config.limits)?;
+        for file in &listing.files {
+            watched.push(watch(&project.root, &relative(&project.root, &file.location))?);
+        }
+        listings.insert(root.clone(), listing_lines(&project.root, &listing));
+    }
+    let fresh = Fresh {
+        vibe: context.settings.version.to_owned(),
+        held_hooks: vibe_slot::load_state(&project.layout)?
+            .slots
+            .values()
+            .any(|row| row.phases.values().any(|phase| *phase == PhaseState::Skipped)),
+        watched,
+        listings,
+    };
+    Ok(fresh.write(&project.layout)?)
+}
+
+/// Writes what is remembered anew, with the stats as they are now.
+pub(crate) fn renew(project: &Project, memory: &Memory) -> Result<(), InstallError> {
+    let mut fresh = memory.file.fresh.clone();
+    for watched in &mut fresh.watched {
+        watched.stat = stat_of(&project.root.join(&watched.path))?;
+    }
+    Ok(fresh.write(&project.layout)?)
+}
+
+fn watch(root: &Path, path: &str) -> Result<Watched, InstallError> {
+    let full = root.join(path);
+    let stat = stat_of(&full)?;
+    let sha256: Option<Sha256Digest> = match stat {
+        Some(_) => hash_file(&full).ok().map(|file| file.digest),
+        None => None,
+    };
+    Ok(Watched { path: path.to_owned(), stat, sha256 })
+}
+
+/// `path` relative to `root` where it lies below it, else as it is.
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn list_path(root: &Path, path: &str, limits: &PackageLimits) -> Result<Listing, InstallError> {
+    Ok(list(&root.join(path), SourceKind::PathSource, limits)?)
+}
+
+/// A line a file: its path, and where it is read from, since a link may point elsewhere later.
+fn listing_lines(root: &Path, listing: &Listing) -> Vec<String> {
+    listing
+        .files
+        .iter()
+        .map(|file| format!("{} < {}", file.path, relative(root, &file.location)))
+        .collect()
+}

@@ -1,0 +1,489 @@
+//! One install hook, from the gate to its record: everything around the runner that the contract
+//! promises. The runner starts the process; here stands what must hold before and after it.
+
+use std::time::{Duration, SystemTime};
+
+use vibe_core::contents::SlotContents;
+use vibe_core::formats::lock::LOCK_NAME;
+use vibe_core::formats::manifest::MANIFEST_NAME;
+use vibe_core::formats::record::SlotRecord;
+use vibe_core::formats::state::{RunningHook, RunningProcess, SlotState};
+use vibe_core::hook::{HookReason, HostOs, Phase, PhaseState};
+use vibe_core::limits::HOOK_TIMEOUT_SECONDS;
+use vibe_core::plan::{HookDecision, Refresh, RunHook, SlotReason, Undo};
+use vibe_core::text::escape_bytes;
+use vibe_core::{Event, Sha256Digest, SlotName};
+use vibe_fs::{Durability, remove_file_if, write_atomic};
+use vibe_hooks::environment::{BuiltEnvironment, HookContext, build};
+use vibe_hooks::{HookLimits, HookResult, HookStartError, HookStatus, HookWatcher, Invocation};
+use vibe_plan::diff::{DiffInput, diff};
+use vibe_plan::selection::arguments;
+use vibe_slot::{HookScan, HookSnapshot, examine, refresh, save_state, write_record};
+
+use crate::error::InstallError;
+use crate::evidence::{HookOutcome, HookRecord, milliseconds, run_directory, time_text};
+use crate::execution::Execution;
+use crate::fetch::Fetched;
+use crate::planning::{PlannedPackage, interest};
+
+/// Files by which agent programs are told to run something. A package that changes one of them
+/// makes itself stay, so a change is reported. Relative to the project root.
+const AGENT_SETTINGS: &[&str] = &[
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/config.toml",
+    ".codex/hooks.json",
+    ".cursor/hooks.json",
+    ".cursor/mcp.json",
+    ".gemini/settings.json",
+    ".github/copilot/settings.json",
+    ".mcp.json",
+    ".mind/hooks.json",
+    ".vscode/tasks.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+];
+
+/// What hooks may not change, as it was before one.
+struct Protected {
+    lock: Option<Vec<u8>>,
+    manifest: Option<Vec<u8>>,
+    settings: Vec<Option<Sha256Digest>>,
+}
+
+/// A started hook's result, or why there is none.
+type Outcome = Result<HookResult, HookStartError>;
+
+impl Execution<'_> {
+    /// Takes `hook` through the gate and, if it may run, runs it. The record says what became of
+    /// it; the state row is written accordingly.
+    pub(crate) fn hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
+        let record = match hook.decision {
+            HookDecision::Run => self.run_hook(hook)?,
+            HookDecision::Held => self.hold(hook, HookOutcome::Skipped)?,
+            // Nobody can be asked yet, so an ask counts as held.
+            HookDecision::Ask => self.hold(hook, HookOutcome::Skipped)?,
+        };
+        self.hooks.push(record.clone());
+        self.write_evidence(None)?;
+        Ok(record)
+    }
+
+    fn hold(&mut self, hook: &RunHook, outcome: HookOutcome) -> Result<HookRecord, InstallError> {
+        self.set_phase(&hook.slot, hook.phase, PhaseState::Skipped);
+        self.save_state(Durability::Unsynced)?;
+        Ok(HookRecord { outcome, ..empty_record(hook) })
+    }
+
+    fn run_hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
+        let fetched = self.fetched(&hook.slot).clone();
+        let record = self.slot_record(&hook.slot);
+        if hook.phase == Phase::PreInstall && hook.because != HookReason::Manual {
+            self.put_back(&hook.slot, &fetched, &record)?;
+        }
+        self.context.observer.observe(&Event::HookStarted {
+            slot: hook.slot.clone(),
+            phase: hook.phase,
+            script: hook.script.clone(),
+            because: hook.because,
+        });
+        let started = SystemTime::now();
+        let mut result = HookRecord {
+            interpreter: Some(hook.program.clone()),
+            started: Some(time_text(started)),
+            outcome: HookOutcome::Failed,
+            ..empty_record(hook)
+        };
+        if self.script_is_planned(hook) {
+            self.start_and_check(hook, &fetched, &record, &mut result)?;
+        } else {
+            result.remarks.push("was not started: its script is not as published".to_owned());
+        }
+        self.context.observer.observe(&Event::HookEnded {
+            slot: hook.slot.clone(),
+            phase: hook.phase,
+            succeeded: result.outcome == HookOutcome::Ran,
+            ending: result.ending(),
+        });
+        Ok(result)
+    }
+
+    /// The whole payload at its published bytes, whatever another package's hook did since it was
+    /// placed.
+    fn put_back(
+        &mut self,
+        slot: &SlotName,
+        fetched: &Fetched,
+        record: &SlotRecord,
+    ) -> Result<(), InstallError> {
+        let layout = &self.project.layout;
+        let nothing = SlotState { after: Default::default(), made: Default::default(), ..self.row(slot) };
+        let wanted = interest(&[Some(&fetched.tree)], None);
+        let contents: SlotContents = examine(layout, slot, &wanted, &nothing.made)?;
+        let difference = diff(&DiffInput {
+            incoming: &fetched.tree,
+            recorded: &fetched.tree,
+            published: &fetched.tree,
+            adding: &[],
+            after: &nothing.after,
+            made: &nothing.made,
+            disk: &contents,
+        });
+        if difference.changes.is_empty() {
+            return Ok(());
+        }
+        let step = Refresh {
+            slot: slot.clone(),
+            tree: fetched.tree.id(),
+            files: fetched.tree.rows().len(),
+            because: SlotReason::Hooks,
+            changes: difference.changes,
+            undo: Undo::None,
+            row: None,
+        };
+        refresh(layout, &step, &fetched.payload, record)?;
+        Ok(())
+    }
+
+    fn script_is_planned(&self, hook: &RunHook) -> bool {
+        let path = hook.script.under(&self.project.layout.slot(&hook.slot));
+        vibe_fs::hash_file(&path).is_ok_and(|file| file.digest == hook.sha256)
+    }
+
+    fn start_and_check(
+        &mut self,
+        hook: &RunHook,
+        fetched: &Fetched,
+        record: &SlotRecord,
+        result: &mut HookRecord,
+    ) -> Result<(), InstallError> {
+        let layout = self.project.layout.clone();
+        let before = self.row(&hook.slot);
+        let protected = self.protect();
+        let snapshot = HookSnapshot::take(&layout, &hook.slot, record, &before)?;
+        let log = format!("{}.{}.log", hook.slot.package().directory(), hook.phase);
+        let outcome = self.start(hook, fetched, &log)?;
+        result.log = Some(log);
+        fill_record(result, &outcome);
+        if result.outcome == HookOutcome::Interrupted {
+            // The row keeps saying that the hook runs: what it did is looked at by the next run,
+            // as after a crash.
+            return Ok(());
+        }
+        let scan = snapshot.rescan(&layout, &hook.slot, record, &before)?;
+        self.check_own_files(hook, fetched, record, &scan, result)?;
+        self.check_protected(&protected, result)?;
+        if !result.remarks.is_empty() {
+            result.outcome = HookOutcome::Failed;
+        }
+        self.settle(hook, scan, result)
+    }
+
+    /// Starts the process and sees it through, with the state row saying so.
+    fn start(
+        &mut self,
+        hook: &RunHook,
+        fetched: &Fetched,
+        log: &str,
+    ) -> Result<Outcome, InstallError> {
+        let environment = self.hook_environment(hook, fetched);
+        self.variables_not_passed.extend(environment.not_passed);
+        let layout = self.project.layout.clone();
+        let directory = layout.slot(&hook.slot);
+        let invocation = Invocation {
+            program: hook.program.clone(),
+            arguments: arguments(hook.interpreter, &hook.script.under(&directory)),
+            directory,
+            environment: environment.variables,
+            limits: HookLimits { timeout: self.timeout(fetched), ..HookLimits::default() },
+            log: Some(run_directory(&layout, &self.run).join(log)),
+        };
+        vibe_fs::create_directory_all(&run_directory(&layout, &self.run))?;
+        self.mark_running(&hook.slot, Some(RunningHook { phase: hook.phase, process: None }));
+        self.save_state(Durability::Unsynced)?;
+        let mut watcher = Watcher { execution: self, hook, error: None };
+        let context = watcher.execution.context;
+        let outcome = context.runner.run(&invocation, &mut watcher, context.cancel);
+        match watcher.error {
+            Some(error) => Err(error),
+            None => Ok(outcome),
+        }
+    }
+
+    fn hook_environment(&self, hook: &RunHook, fetched: &Fetched) -> BuiltEnvironment {
+        let settings = self.context.settings;
+        let id = hook.slot.package();
+        let package = &fetched.package;
+        let context = HookContext {
+            group: id.group().to_owned(),
+            name: id.name().to_owned(),
+            version: package.version.to_string(),
+            kind: package.kind.as_str().to_owned(),
+            directory: self.project.layout.slot(&hook.slot),
+            phase: hook.phase,
+            reason: hook.because,
+            previous_version: self.row(&hook.slot).previous_version,
+            project_root: self.project.root.clone(),
+            executable: settings.executable.clone(),
+            package_home: settings.variable("VIBE_PKG_HOME").map(Into::into),
+            offline: settings.variable("VIBE_OFFLINE").map(Into::into),
+        };
+        build(HostOs::CURRENT, &settings.environment, &context, &settings.config.pass_env)
+    }
+
+    fn timeout(&self, fetched: &Fetched) -> Duration {
+        let settings = self.context.settings;
+        let stated = fetched.package.hooks.timeout_seconds.or(settings.config.hook_timeout_seconds);
+        settings
+            .hook_timeout
+            .unwrap_or(Duration::from_secs(stated.unwrap_or(HOOK_TIMEOUT_SECONDS)))
+    }
+
+    fn protect(&self) -> Protected {
+        Protected {
+            lock: self.project.bytes_of(LOCK_NAME),
+            manifest: self.project.bytes_of(MANIFEST_NAME),
+            settings: self.settings_digests(),
+        }
+    }
+
+    fn settings_digests(&self) -> Vec<Option<Sha256Digest>> {
+        AGENT_SETTINGS
+            .iter()
+            .map(|name| self.project.bytes_of(name).map(|bytes| Sha256Digest::of(&bytes)))
+            .collect()
+    }
+
+    /// What the hook did to its own slot that no hook may do.
+    fn check_own_files(
+        &self,
+        hook: &RunHook,
+        fetched: &Fetched,
+        record: &SlotRecord,
+        scan: &HookScan,
+        result: &mut HookRecord,
+    ) -> Result<(), InstallError> {
+        if !scan.slot_is_directory {
+            result.remarks.push("removed its slot".to_owned());
+            return Ok(());
+        }
+        if scan.record_changed {
+            write_record(&self.project.layout, &hook.slot, record)?;
+            result.remarks.push("changed its slot record, which was restored".to_owned());
+        }
+        for path in fetched.scripts.keys().filter(|path| scan.after.contains_key(path)) {
+            result.remarks.push(format!("changed the hook script {path}"));
+        }
+        for path in &scan.retyped {
+            result.remarks.push(format!("turned {path} into something that is not a file"));
+        }
+        Ok(())
+    }
+
+    /// Restores the lock, and tells of other files of the project that hooks may not change.
+    fn check_protected(
+        &self,
+        before: &Protected,
+        result: &mut HookRecord,
+    ) -> Result<(), InstallError> {
+        let root = &self.project.root;
+        if self.project.bytes_of(LOCK_NAME) != before.lock || self.is_odd(LOCK_NAME, &before.lock) {
+            let path = root.join(LOCK_NAME);
+            match &before.lock {
+                Some(bytes) => {
+                    write_atomic(&path, bytes, &self.project.layout.staging(), Durability::Synced)?;
+                }
+                None => {
+                    remove_file_if(&path, |_| true)?;
+                }
+            }
+            result.remarks.push("changed vibe.lock, which was restored".to_owned());
+        }
+        if self.project.bytes_of(MANIFEST_NAME) != before.manifest {
+            result.remarks.push("changed vibe.toml, which is left as it is now".to_owned());
+        }
+        for (name, (before, after)) in
+            AGENT_SETTINGS.iter().zip(before.settings.iter().zip(self.settings_digests()))
+        {
+            if *before != after {
+                let text = format!(
+                    "the {} hook of {} changed {name}, by which agent programs run commands",
+                    result.phase, result.package
+                );
+                self.context.observer.observe(&Event::Warning(text));
+                self.changed_settings.borrow_mut().push((*name).to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something that is no regular file lies where there was nothing.
+    fn is_odd(&self, name: &str, before: &Option<Vec<u8>>) -> bool {
+        let there = vibe_fs::stat_of(&self.project.root.join(name)).ok().flatten().is_some();
+        before.is_none() && there
+    }
+
+    /// The row after the hook: what it did, and whether its phase is settled.
+    fn settle(
+        &mut self,
+        hook: &RunHook,
+        scan: HookScan,
+        result: &HookRecord,
+    ) -> Result<(), InstallError> {
+        let settled = result.outcome == HookOutcome::Ran;
+        let phase = if settled { PhaseState::Done } else { PhaseState::Owed };
+        if let Some(row) = self.state.slots.get_mut(&hook.slot) {
+            row.running = None;
+            row.after = scan.after;
+            row.made = scan.made;
+        }
+        self.set_phase(&hook.slot, hook.phase, phase);
+        self.save_state(Durability::Unsynced)
+    }
+
+    /// A failed repair leaves the published bytes, so that nothing of a half-done preparation is
+    /// taken for the package.
+    pub(crate) fn put_back_after_failure(&mut self, slot: &SlotName) -> Result<(), InstallError> {
+        let fetched = self.fetched(slot).clone();
+        let record = self.slot_record(slot);
+        if self.project.layout.has_slot(slot)? {
+            self.put_back(slot, &fetched, &record)?;
+        }
+        if let Some(row) = self.state.slots.get_mut(slot) {
+            row.after.clear();
+        }
+        self.save_state(Durability::Unsynced)
+    }
+
+    pub(crate) fn set_phase(&mut self, slot: &SlotName, phase: Phase, state: PhaseState) {
+        if let Some(row) = self.state.slots.get_mut(slot) {
+            row.phases.insert(phase, state);
+        }
+    }
+
+    fn mark_running(&mut self, slot: &SlotName, running: Option<RunningHook>) {
+        if let Some(row) = self.state.slots.get_mut(slot) {
+            row.running = running;
+        }
+    }
+
+    fn row(&self, slot: &SlotName) -> SlotState {
+        self.state.slots.get(slot).cloned().expect("a slot with a due hook has a row in the plan")
+    }
+
+    pub(crate) fn save_state(&self, durability: Durability) -> Result<(), InstallError> {
+        Ok(save_state(&self.project.layout, &self.state, durability)?)
+    }
+
+    pub(crate) fn planned_package(&self, slot: &SlotName) -> &PlannedPackage {
+        self.planned.package(slot).expect("every step is about a package of the plan")
+    }
+
+    pub(crate) fn fetched(&self, slot: &SlotName) -> &Fetched {
+        let fetched = self.planned_package(slot).fetched.as_ref();
+        fetched.expect("what is placed or whose hooks are due was fetched for the plan")
+    }
+
+    pub(crate) fn slot_record(&self, slot: &SlotName) -> SlotRecord {
+        let package = self.planned_package(slot);
+        SlotRecord {
+            package: package.target.id.clone(),
+            version: package.target.version.clone(),
+            tree: self.fetched(slot).tree.clone(),
+        }
+    }
+}
+
+/// Passes on what a running hook prints, and writes down which process it is.
+struct Watcher<'w, 'e> {
+    execution: &'w mut Execution<'e>,
+    hook: &'w RunHook,
+    error: Option<InstallError>,
+}
+
+impl HookWatcher for Watcher<'_, '_> {
+    fn started(&mut self, process: RunningProcess) {
+        let running = RunningHook { phase: self.hook.phase, process: Some(process) };
+        self.execution.mark_running(&self.hook.slot, Some(running));
+        self.error = self.execution.save_state(Durability::Unsynced).err();
+    }
+
+    fn output(&mut self, line: &[u8]) {
+        self.execution.context.observer.observe(&Event::HookOutput {
+            slot: self.hook.slot.clone(),
+            phase: self.hook.phase,
+            line: line.to_vec(),
+        });
+    }
+}
+
+pub(crate) fn empty_record(hook: &RunHook) -> HookRecord {
+    HookRecord {
+        package: hook.slot.package().clone(),
+        slot: hook.slot.clone(),
+        phase: hook.phase,
+        script: hook.script.clone(),
+        sha256: hook.sha256,
+        reason: hook.because,
+        interpreter: None,
+        started: None,
+        duration_ms: None,
+        exit_code: None,
+        signal: None,
+        timed_out: false,
+        left_running: false,
+        log: None,
+        outcome: HookOutcome::Failed,
+        remarks: Vec::new(),
+        tail: String::new(),
+    }
+}
+
+fn fill_record(record: &mut HookRecord, outcome: &Outcome) {
+    let result = match outcome {
+        Ok(result) => result,
+        Err(HookStartError::Interrupted) => {
+            record.outcome = HookOutcome::Interrupted;
+            return;
+        }
+        Err(error) => {
+            record.remarks.push(format!("was not started: {}", chain(error)));
+            return;
+        }
+    };
+    record.duration_ms = Some(milliseconds(result.duration));
+    record.left_running = result.left_running.is_some();
+    record.outcome = HookOutcome::Failed;
+    match result.status {
+        HookStatus::Exited(code) => record.exit_code = Some(code),
+        HookStatus::Signalled(signal) => record.signal = Some(signal),
+        HookStatus::TimedOut => record.timed_out = true,
+        HookStatus::Interrupted => record.outcome = HookOutcome::Interrupted,
+    }
+    if result.status == HookStatus::Exited(0) {
+        record.outcome = HookOutcome::Ran;
+    } else {
+        record.tail = tail_text(&result.tail);
+    }
+}
+
+/// The tail of an output, line by line, with control characters escaped.
+pub(crate) fn tail_text(bytes: &[u8]) -> String {
+    let lines: Vec<String> = bytes
+        .split(|byte| *byte == b'\n')
+        .map(|line| escape_bytes(line.strip_suffix(b"\r").unwrap_or(line)))
+        .collect();
+    lines.join("\n").trim_end_matches('\n').to_owned()
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,161 @@
+//! `vibe hooks run`: phases run on demand, under the same gate, in the slot as it is.
+
+use std::collections::BTreeMap;
+
+use vibe_core::formats::record::SlotRecord;
+use vibe_core::formats::state::{LinkMode, SlotState};
+use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
+use vibe_core::plan::{HookDecision, PlacePlan, RunHook, Step};
+use vibe_core::{PackageId, SlotName};
+use vibe_slot::{RecordOnDisk, load_state, read_record};
+
+use crate::error::InstallError;
+use crate::execution::Execution;
+use crate::fetch::{FetchOptions, fetch};
+use crate::freshness;
+use crate::install::hook_gate;
+use crate::interpreters::Probe;
+use crate::opening::{open, refuse_reentry};
+use crate::planning::{Planned, PlannedPackage, record_error};
+use crate::project::Project;
+use crate::report::RunReport;
+use crate::resolution::targets_of_lock;
+use crate::settings::Context;
+use crate::summary::{package_summaries, tell_notes};
+use crate::verify::check_installed;
+
+/// Which hooks to run.
+#[derive(Debug, Clone)]
+pub struct HookRunRequest {
+    /// The package.
+    pub package: PackageId,
+    /// Only this phase, whether due or not.
+    pub phase: Option<Phase>,
+    /// Run every declared phase, whether due or not.
+    pub force: bool,
+}
+
+/// Runs the owed, skipped and declined phases of a package, or those asked for.
+pub fn hooks_run(
+    context: &Context<'_>,
+    request: &HookRunRequest,
+) -> Result<RunReport, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    refuse_reentry(context.settings, &project, "hooks run")?;
+    let opened = open(context, &project)?.require_writable()?;
+    let lock = project
+        .read_lock()?
+        .ok_or_else(|| InstallError::NoLock { path: project.layout.vibe_lock() })?
+        .lock;
+    check_installed(&lock, std::slice::from_ref(&request.package))?;
+    let mut targets = targets_of_lock(&project, &lock)?;
+    let target = targets.remove(&request.package).expect("the lock was just asked for it");
+    let slot = SlotName::new(&target.id, &target.version);
+    let record = usable_record(&project, &slot)?;
+    let gate = hook_gate(context.settings, &project);
+    let probe = Probe::new(context.settings);
+    let options = FetchOptions {
+        limits: context.settings.config.limits,
+        interpreters: &|| probe.find(),
+        decision: gate.decision(),
+        observer: context.observer,
+    };
+    let fetched = fetch(&target, &options)?;
+    let state = load_state(&project.layout)?;
+    let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
+    let steps = due(&slot, &fetched.hooks, &row, request, gate.decision());
+    if steps.is_empty() {
+        return Ok(RunReport {
+            up_to_date: true,
+            packages: package_summaries(&project, &lock)?,
+            ..RunReport::default()
+        });
+    }
+    let planned = Planned {
+        packages: vec![PlannedPackage {
+            target,
+            slot: slot.clone(),
+            tree: record.tree.id(),
+            files: record.tree.rows().len(),
+            fetched: Some(fetched),
+            record: Some(record),
+            unusable_record: false,
+        }],
+        plan: PlacePlan { steps: steps.into_iter().map(Step::RunHook).collect() },
+        state,
+        lock,
+        ..Planned::default()
+    };
+    tell_notes(context, &planned, &gate);
+    let memory = freshness::remember(context, &project, gate.decision())?;
+    let was_fresh = memory.is_some_and(|memory| memory.is_fresh);
+    let executed = Execution::new(context, &project, &planned).run_hooks_only((slot, row))?;
+    drop(opened);
+    let report = RunReport {
+        plan: planned.plan.clone(),
+        run: Some(executed.run),
+        hooks: executed.hooks,
+        done: executed.done,
+        packages: package_summaries(&project, &planned.lock)?,
+        ..RunReport::default()
+    };
+    if was_fresh && report.flagged().next().is_none() {
+        freshness::write(context, &project, &planned)?;
+    }
+    Ok(report)
+}
+
+fn usable_record(project: &Project, slot: &SlotName) -> Result<SlotRecord, InstallError> {
+    match read_record(&project.layout, slot)? {
+        RecordOnDisk::Valid { record, .. } => Ok(record),
+        RecordOnDisk::Absent => Err(InstallError::NotPlaced { slot: slot.clone() }),
+        refused => Err(record_error(slot, refused)),
+    }
+}
+
+/// The row as it is; one in which every phase is owed where this machine has none.
+fn row_of(
+    record: &SlotRecord,
+    state: Option<&SlotState>,
+    hooks: &[SelectedHook],
+) -> SlotState {
+    state.cloned().unwrap_or_else(|| SlotState {
+        tree: record.tree.id(),
+        phases: hooks.iter().map(|hook| (hook.phase, PhaseState::Owed)).collect(),
+        reason: HookReason::Manual,
+        previous_version: None,
+        after: BTreeMap::new(),
+        made: BTreeMap::new(),
+        adding: Vec::new(),
+        link_mode: LinkMode::Copy,
+        boot: vibe_fs::boot_id(),
+        running: None,
+    })
+}
+
+fn due(
+    slot: &SlotName,
+    hooks: &[SelectedHook],
+    row: &SlotState,
+    request: &HookRunRequest,
+    decision: HookDecision,
+) -> Vec<RunHook> {
+    let is_due = |hook: &&SelectedHook| match request.phase {
+        Some(phase) => hook.phase == phase,
+        None => request.force || row.phases.get(&hook.phase) != Some(&PhaseState::Done),
+    };
+    hooks
+        .iter()
+        .filter(is_due)
+        .map(|hook| RunHook {
+            slot: slot.clone(),
+            phase: hook.phase,
+            script: hook.script.clone(),
+            sha256: hook.digest,
+            interpreter: hook.interpreter,
+            program: hook.program.clone(),
+            decision,
+            because: HookReason::Manual,
+        })
+        .collect()
+}

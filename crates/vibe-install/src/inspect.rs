@@ -1,0 +1,206 @@
+//! Looking: what is installed, which hooks there are, what they printed, and past runs.
+
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
+use vibe_core::formats::manifest::{MANIFEST_NAME, Reading};
+use vibe_core::hook::{Phase, PhaseState};
+use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
+use vibe_core::plan::HookDecision;
+use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName};
+use vibe_fs::{read_bounded, read_if_exists};
+use vibe_plan::gate::Gate;
+use vibe_plan::selection::scripts_of;
+use vibe_slot::{RecordOnDisk, load_state, read_record};
+
+use crate::error::InstallError;
+use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_directory, run_names};
+use crate::hook_phase::tail_text;
+use crate::install::hook_gate;
+use crate::project::{Project, parse_manifest};
+use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
+use crate::settings::Context;
+use crate::summary::package_summaries;
+use crate::verify::{check_installed, require_lock};
+
+/// The packages of the project. Without a lock there are none.
+pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    match project.read_lock()? {
+        Some(lock) => package_summaries(&project, &lock.lock),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Every declared hook of `package`, or of all packages.
+pub fn hooks_list(
+    context: &Context<'_>,
+    package: Option<&PackageId>,
+) -> Result<Vec<HookStatus>, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    let lock = require_lock(&project)?;
+    check_installed(&lock, package.map_or(&[], std::slice::from_ref))?;
+    let state = load_state(&project.layout)?;
+    let gate = hook_gate(context.settings, &project);
+    let runs = runs_newest_first(&project)?;
+    let mut found = Vec::new();
+    for locked in lock.packages.iter().filter(|p| package.is_none_or(|id| p.id == *id)) {
+        let slot = SlotName::new(&locked.id, &locked.version);
+        let row = state.slots.get(&slot);
+        for (phase, scripts) in declared(&project, locked, &slot)? {
+            let state = row.and_then(|row| row.phases.get(&phase).copied());
+            let last = last_record(&runs, &locked.id, phase);
+            let (runs_next, because) = outlook(state, last.as_ref(), &gate);
+            found.push(HookStatus {
+                package: locked.id.clone(),
+                version: locked.version.to_string(),
+                phase,
+                scripts,
+                state,
+                last,
+                runs_next,
+                because,
+            });
+        }
+    }
+    Ok(found)
+}
+
+type Declared = Vec<(Phase, Vec<ScriptSummary>)>;
+
+/// The declared phases and their scripts, from the lock and the slot's own manifest as far as its
+/// record vouches for it.
+fn declared(
+    project: &Project,
+    locked: &LockedPackage,
+    slot: &SlotName,
+) -> Result<Declared, InstallError> {
+    let is_path = matches!(locked.source, LockedSource::Path(_));
+    if !is_path && locked.install_hooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
+        return Ok(locked_scripts_only(locked));
+    };
+    let path = project.layout.slot(slot).join(MANIFEST_NAME);
+    let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
+    let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
+        return Ok(locked_scripts_only(locked));
+    };
+    let vouched = record.tree.get(&name).is_some_and(|row| row.digest == Sha256Digest::of(&bytes));
+    if !vouched {
+        return Ok(locked_scripts_only(locked));
+    }
+    let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
+    let Some(package) = manifest.package else { return Ok(Vec::new()) };
+    Ok(package
+        .hooks
+        .scripts
+        .iter()
+        .map(|(phase, base)| {
+            let scripts = scripts_of(std::iter::once(base), &record.tree)
+                .into_iter()
+                .map(|(path, sha256)| ScriptSummary { path, sha256 })
+                .collect();
+            (*phase, scripts)
+        })
+        .collect())
+}
+
+/// What the lock alone tells: scripts, without the phase each belongs to.
+fn locked_scripts_only(locked: &LockedPackage) -> Declared {
+    let scripts: Vec<ScriptSummary> = locked
+        .install_hooks
+        .iter()
+        .filter_map(|(path, sha256)| {
+            Some(ScriptSummary { path: RelPath::new(path).ok()?, sha256: *sha256 })
+        })
+        .collect();
+    if scripts.is_empty() { Vec::new() } else { vec![(Phase::PreInstall, scripts)] }
+}
+
+/// Whether the next install runs a phase, and why.
+fn outlook(state: Option<PhaseState>, last: Option<&HookRecord>, gate: &Gate) -> (bool, String) {
+    let held = match gate.decision() {
+        HookDecision::Run => None,
+        HookDecision::Ask | HookDecision::Held => gate.set_by,
+    };
+    if let (Some(set_by), false) = (held, state == Some(PhaseState::Done)) {
+        return (false, format!("held back by {set_by}"));
+    }
+    match state {
+        None => (true, "it has not run on this machine yet".to_owned()),
+        Some(PhaseState::Owed) => (true, owed_because(last)),
+        Some(PhaseState::Skipped) => (true, "it was held back, and is permitted now".to_owned()),
+        Some(PhaseState::Declined) => {
+            (false, "it was declined; `vibe hooks run` offers it again".to_owned())
+        }
+        Some(PhaseState::Done) => {
+            (false, "it ran for this payload, which has not changed since".to_owned())
+        }
+    }
+}
+
+fn owed_because(last: Option<&HookRecord>) -> String {
+    match last.filter(|last| last.outcome == HookOutcome::Failed) {
+        Some(last) => format!("its last run failed ({})", last.ending()),
+        None => "the payload changed, and it has not finished since".to_owned(),
+    }
+}
+
+fn runs_newest_first(project: &Project) -> Result<Vec<RunRecord>, InstallError> {
+    let mut runs = Vec::new();
+    for name in run_names(&project.layout)?.iter().rev() {
+        runs.extend(read_run(&project.layout, name)?);
+    }
+    Ok(runs)
+}
+
+fn last_record(runs: &[RunRecord], id: &PackageId, phase: Phase) -> Option<HookRecord> {
+    runs.iter()
+        .flat_map(|run| run.hooks.iter().rev())
+        .find(|hook| hook.package == *id && hook.phase == phase)
+        .cloned()
+}
+
+/// The newest kept log of a hook of `package`, or of any package.
+pub fn hooks_log(
+    context: &Context<'_>,
+    package: Option<&PackageId>,
+    phase: Option<Phase>,
+) -> Result<Option<HookLog>, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    let wanted = |hook: &&HookRecord| {
+        package.is_none_or(|id| hook.package == *id) && phase.is_none_or(|phase| hook.phase == phase)
+    };
+    for run in runs_newest_first(&project)? {
+        for hook in run.hooks.iter().rev().filter(wanted) {
+            let Some(log) = &hook.log else { continue };
+            let path = run_directory(&project.layout, &run.run).join(log);
+            // Both ends and a line between them.
+            let limit = 2 * HOOK_LOG_END_BYTES as u64 + 4_096;
+            let bytes = read_if_exists(&path, limit)
+                .map_err(|source| InstallError::ReadEvidence { source })?;
+            if let Some(bytes) = bytes {
+                let output = tail_text(&bytes);
+                return Ok(Some(HookLog { run: run.run, record: hook.clone(), output }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The kept runs, the newest first.
+pub fn runs_list(context: &Context<'_>) -> Result<Vec<RunRecord>, InstallError> {
+    runs_newest_first(&Project::require(&context.settings.start)?)
+}
+
+/// The evidence of `run`, or of the newest one.
+pub fn runs_show(
+    context: &Context<'_>,
+    run: Option<&str>,
+) -> Result<Option<RunRecord>, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    match run {
+        Some(run) => read_run(&project.layout, run),
+        None => Ok(runs_newest_first(&project)?.into_iter().next()),
+    }
+}

@@ -1,0 +1,385 @@
+//! `vibe install`: the pipeline from manifest to slots.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use vibe_core::formats::diagnostic::Position;
+use vibe_core::formats::manifest::{Dependency, DependencySource, Manifest};
+use vibe_core::formats::manifest_edit::{RequirementEdit, new_project, set_requirement};
+use vibe_core::plan::{HookDecision, Step};
+use vibe_core::specifier::Specifier;
+use vibe_core::text::escape;
+use vibe_core::{Constraint, Event, PackageId};
+use vibe_fs::canonical_directory;
+use vibe_plan::gate::{Gate, GateInputs, gate};
+
+use crate::commit::Commit;
+use crate::error::InstallError;
+use crate::execution::Execution;
+use crate::freshness;
+use crate::opening::{Opened, open, refuse_reentry};
+use crate::planning::{PlanRequest, Planned, Scope, plan};
+use crate::project::{LockFile, Project, new_project_root};
+use crate::report::RunReport;
+use crate::resolution::{ResolveRequest, resolve_targets};
+use crate::settings::{Context, Settings};
+use crate::sources::Sources;
+use crate::summary::{package_summaries, package_summaries_unread, tell_notes};
+
+/// What `install` is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct InstallRequest {
+    /// Packages to add.
+    pub specs: Vec<Specifier>,
+    /// Write `=` constraints for added packages.
+    pub exact: bool,
+    /// `--locked`: `vibe.toml` and `vibe.lock` stay as they are, or the run fails.
+    pub locked: bool,
+    /// Only plan.
+    pub dry_run: bool,
+    /// Also put back what hooks changed.
+    pub force: bool,
+}
+
+/// What is being added: the requirements with the command line's, and how each is written.
+struct Added {
+    requires: BTreeMap<PackageId, Dependency>,
+    /// The packages whose requirement is written, with the edit where it is known before solving.
+    edits: BTreeMap<PackageId, Option<RequirementEdit>>,
+}
+
+/// Runs the pipeline.
+pub fn install(
+    context: &Context<'_>,
+    request: &InstallRequest,
+) -> Result<RunReport, InstallError> {
+    let (project, started) = find_or_start(context, request)?;
+    if !request.dry_run {
+        refuse_reentry(context.settings, &project, "install")?;
+    }
+    if is_empty(&project, request)? {
+        return Ok(RunReport { up_to_date: true, dry_run: request.dry_run, ..RunReport::default() });
+    }
+    let plain = request.specs.is_empty() && !request.force;
+    if plain && let Some(report) = nothing_to_do(context, &project, request.dry_run)? {
+        return Ok(report);
+    }
+    let opened = match request.dry_run {
+        true => Opened::Locked(None),
+        false => open(context, &project)?,
+    };
+    // Another run may have worked while this one waited.
+    let project = if started { project } else { Project::require(&project.root)? };
+    if plain && !request.dry_run
+        && let Some(report) = nothing_to_do(context, &project, false)?
+    {
+        return Ok(report);
+    }
+    let mut report = work(context, &project, request, opened)?;
+    report.started_project = started.then(|| project.root.clone());
+    Ok(report)
+}
+
+fn find_or_start(
+    context: &Context<'_>,
+    request: &InstallRequest,
+) -> Result<(Project, bool), InstallError> {
+    let start = &context.settings.start;
+    if request.specs.is_empty() || request.locked {
+        return Ok((Project::require(start)?, false));
+    }
+    if let Some(project) = Project::find(start)? {
+        return Ok((project, false));
+    }
+    let root = new_project_root(start)?;
+    let name = root.file_name().map_or("project".into(), |name| name.to_string_lossy());
+    Ok((Project::start(&root, &new_project(&name))?, true))
+}
+
+/// A project that requires nothing and has nothing is left without a trace.
+fn is_empty(project: &Project, request: &InstallRequest) -> Result<bool, InstallError> {
+    let requires_nothing = project.manifest.requires.is_empty() && request.specs.is_empty();
+    Ok(requires_nothing
+        && vibe_fs::stat_of(&project.layout.vibe_lock())?.is_none()
+        && vibe_slot::list_slots(&project.layout)?.0.is_empty())
+}
+
+/// The report of a run that has nothing to do, where nothing changed since the last one.
+fn nothing_to_do(
+    context: &Context<'_>,
+    project: &Project,
+    dry_run: bool,
+) -> Result<Option<RunReport>, InstallError> {
+    let decision = hook_gate(context.settings, project).decision();
+    let Some(memory) = freshness::remember(context, project, decision)? else { return Ok(None) };
+    if !memory.is_fresh {
+        return Ok(None);
+    }
+    if memory.renew && !dry_run
+        && let Err(error) = freshness::renew(project, &memory)
+    {
+        tracing::debug!("what was remembered could not be renewed: {error}");
+    }
+    let lock = project.read_lock()?.map(|lock| lock.lock).unwrap_or_default();
+    let packages = package_summaries_unread(project, &lock)?;
+    Ok(Some(RunReport { up_to_date: true, dry_run, packages, ..RunReport::default() }))
+}
+
+/// The consent gate of this run.
+pub(crate) fn hook_gate(settings: &Settings, project: &Project) -> Gate {
+    let forbids = |value: &std::ffi::OsStr| !matches!(value.to_str(), Some("0" | "false" | "no"));
+    gate(GateInputs {
+        user: settings.config.hook_policy,
+        project: project.manifest.project.as_ref().and_then(|project| project.install_hooks),
+        environment_forbids: settings.variable("VIBE_NO_HOOKS").is_some_and(forbids),
+        flag_forbids: settings.no_hooks,
+    })
+}
+
+fn work(
+    context: &Context<'_>,
+    project: &Project,
+    request: &InstallRequest,
+    opened: Opened,
+) -> Result<RunReport, InstallError> {
+    warn_of_manifest(context, project);
+    let added = added(context, project, request)?;
+    let sources = Sources::open(project, &added.requires)?;
+    let lock = project.read_lock()?;
+    let released: Vec<PackageId> = added.edits.keys().cloned().collect();
+    let resolve_request = ResolveRequest {
+        requires: &added.requires,
+        lock: lock.as_ref().map(|lock| &lock.lock),
+        released: &released,
+        locked: request.locked,
+    };
+    let targets = resolve_targets(project, &sources, &resolve_request, context.observer)?;
+    let gate = hook_gate(context.settings, project);
+    let memory = freshness::remember(context, project, gate.decision())?;
+    let scope = Scope { force: request.force, ..Scope::default() };
+    let plan_request = PlanRequest {
+        targets,
+        decision: gate.decision(),
+        memory: memory.as_ref().map(|memory| &memory.file),
+        scope,
+    };
+    let planned = plan(context, project, plan_request)?;
+    let manifest = edited_manifest(project, &added, &planned, request)?;
+    let changed_lock = changed_lock(&planned, lock.as_ref());
+    let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);
+    tell_notes(context, &planned, &gate);
+    finish(context, project, &planned, &commit, request.dry_run, opened)
+}
+
+/// The text of the new lock; `None` where the one there says the same.
+fn changed_lock(planned: &Planned, lock: Option<&LockFile>) -> Option<String> {
+    let same = lock.is_some_and(|lock| lock.lock == planned.lock);
+    (!same).then(|| planned.lock.render())
+}
+
+/// Executes the plan, or says what it would do, and remembers the outcome where all is well.
+pub(crate) fn finish(
+    context: &Context<'_>,
+    project: &Project,
+    planned: &Planned,
+    commit: &Commit,
+    dry_run: bool,
+    opened: Opened,
+) -> Result<RunReport, InstallError> {
+    let mut report = RunReport {
+        dry_run,
+        plan: planned.plan.clone(),
+        lock_changed: commit.changes_lock(),
+        manifest_changed: commit.changes_manifest(),
+        ..RunReport::default()
+    };
+    let idle = commit.is_empty()
+        && !planned.plan.steps.iter().any(Step::is_work)
+        && !has_stale_rows(planned)
+        && !held_anew(planned);
+    report.up_to_date = idle;
+    if dry_run {
+        report.packages = package_summaries(project, &planned.lock)?;
+        return Ok(report);
+    }
+    if idle {
+        let remembered = freshness::write(context, project, planned);
+        if let (Err(error), Opened::Locked(_)) = (remembered, &opened) {
+            return Err(error);
+        }
+        report.packages = package_summaries(project, &planned.lock)?;
+        return Ok(report);
+    }
+    let _opened = opened.require_writable()?;
+    let executed = Execution::new(context, project, planned).run(commit)?;
+    report.run = Some(executed.run);
+    report.hooks = executed.hooks;
+    report.done = executed.done;
+    if report.flagged().next().is_none() {
+        freshness::write(context, project, planned)?;
+    }
+    report.packages = package_summaries(project, &planned.lock)?;
+    Ok(report)
+}
+
+/// A state row that the lock no longer names.
+fn has_stale_rows(planned: &Planned) -> bool {
+    planned.state.slots.keys().any(|slot| planned.package(slot).is_none())
+}
+
+/// A hook that is held back now and was not before: its row has to say so.
+fn held_anew(planned: &Planned) -> bool {
+    use vibe_core::hook::PhaseState;
+    planned.plan.steps.iter().any(|step| match step {
+        Step::RunHook(hook) if hook.decision != HookDecision::Run => {
+            let row = planned.state.slots.get(&hook.slot);
+            row.and_then(|row| row.phases.get(&hook.phase)) != Some(&PhaseState::Skipped)
+        }
+        _ => false,
+    })
+}
+
+fn warn_of_manifest(context: &Context<'_>, project: &Project) {
+    for warning in &project.manifest.warnings {
+        let place = warning
+            .position
+            .map(|position| format!(" (line {}, column {})", position.line, position.column))
+            .unwrap_or_default();
+        let hint = warning.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let text = format!("vibe.toml{place}: {warning}{hint}");
+        context.observer.observe(&Event::Warning(text));
+    }
+}
+
+/// The root's requirements with those of the command line.
+fn added(
+    context: &Context<'_>,
+    project: &Project,
+    request: &InstallRequest,
+) -> Result<Added, InstallError> {
+    let mut added = Added { requires: project.manifest.requires.clone(), edits: BTreeMap::new() };
+    for spec in &request.specs {
+        match spec {
+            Specifier::Git(text) => {
+                return Err(InstallError::SpecNotYet { spec: escape(text) });
+            }
+            Specifier::Package { id, constraint } => add_package(&mut added, id, constraint.as_ref()),
+            Specifier::Path(directory) => add_path(&mut added, context, project, directory)?,
+        }
+    }
+    Ok(added)
+}
+
+fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint>) {
+    // What is required already stays as it is unless the command line says otherwise.
+    if constraint.is_none() && added.requires.contains_key(id) {
+        return;
+    }
+    let edit = constraint.cloned().map(RequirementEdit::Constraint);
+    let constraint = constraint.cloned().unwrap_or_else(Constraint::any);
+    let source = DependencySource::Registry { constraint, registry: None };
+    added.requires.insert(id.clone(), new_dependency(source));
+    added.edits.insert(id.clone(), edit);
+}
+
+fn add_path(
+    added: &mut Added,
+    context: &Context<'_>,
+    project: &Project,
+    directory: &str,
+) -> Result<(), InstallError> {
+    let canonical = canonical_directory(&context.settings.start.join(directory))?;
+    let manifest: Manifest = crate::sources::read_manifest(&canonical)?;
+    let Some(package) = manifest.package else {
+        return Err(InstallError::NotAPackageDirectory { path: canonical });
+    };
+    let path = match Path::new(directory).is_absolute() {
+        true => directory.to_owned(),
+        false => from_root(&project.root, &canonical),
+    };
+    let source = DependencySource::Path { path: path.clone(), constraint: None };
+    let known = added.requires.get(&package.id).map(|dependency| &dependency.source);
+    if known == Some(&source) {
+        return Ok(());
+    }
+    added.requires.insert(package.id.clone(), new_dependency(source));
+    added.edits.insert(package.id, Some(RequirementEdit::Path(path)));
+    Ok(())
+}
+
+fn new_dependency(source: DependencySource) -> Dependency {
+    Dependency {
+        source,
+        items: None,
+        alias: None,
+        install_hook: None,
+        uninstall_hook: None,
+        materialization: None,
+        position: Position { line: 1, column: 1 },
+    }
+}
+
+/// `target` as seen from `root`, both canonical, with forward slashes.
+fn from_root(root: &Path, target: &Path) -> String {
+    let common = root.components().zip(target.components()).take_while(|(a, b)| a == b).count();
+    let ups = root.components().count() - common;
+    let names = target.components().skip(common);
+    let parts: Vec<String> = std::iter::repeat_n("..".to_owned(), ups)
+        .chain(names.map(|name| name.as_os_str().to_string_lossy().into_owned()))
+        .collect();
+    match common {
+        // Another drive: there is no way from one to the other.
+        0 => target.to_string_lossy().into_owned(),
+        _ if parts.is_empty() => ".".to_owned(),
+        _ => parts.join("/"),
+    }
+}
+
+/// The manifest's new text; `None` where nothing is added.
+fn edited_manifest(
+    project: &Project,
+    added: &Added,
+    planned: &Planned,
+    request: &InstallRequest,
+) -> Result<Option<String>, InstallError> {
+    let started = project.manifest_text.is_none();
+    let before = project
+        .manifest_text
+        .clone()
+        .unwrap_or_else(|| new_project(project.name()));
+    let mut text = before.clone();
+    for (id, edit) in &added.edits {
+        let edit = match edit {
+            Some(edit) => edit.clone(),
+            None => {
+                let version = &planned.lock.get(id).expect("what is added was resolved").version;
+                RequirementEdit::Constraint(match request.exact {
+                    true => Constraint::exact(version),
+                    false => Constraint::caret(version),
+                })
+            }
+        };
+        text = set_requirement(&text, id, &edit).map_err(|diagnostic| InstallError::Manifest {
+            path: project.layout.manifest(),
+            diagnostic: Box::new(diagnostic),
+        })?;
+    }
+    Ok((started || text != before).then_some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_as_the_root_sees_it() {
+        for (root, target, expected) in [
+            ("/a/b", "/a/b", "."),
+            ("/a/b", "/a/b/c/d", "c/d"),
+            ("/a/b", "/a/c", "../c"),
+            ("/a/b", "/x", "../../x"),
+        ] {
+            assert_eq!(from_root(Path::new(root), Path::new(target)), expected);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The programs that run scripts, looked for once and only if a script is to run.
+
+use std::cell::OnceCell;
+
+use vibe_hooks::{find_interpreters, program_folders};
+use vibe_plan::selection::Interpreters;
+
+use crate::settings::Settings;
+
+/// Finds interpreters on the caller's `PATH`.
+pub struct Probe<'a> {
+    settings: &'a Settings,
+    found: OnceCell<Interpreters>,
+}
+
+impl<'a> Probe<'a> {
+    /// A probe that has not looked yet.
+    pub fn new(settings: &'a Settings) -> Self {
+        Self { settings, found: OnceCell::new() }
+    }
+
+    /// What there is.
+    pub fn find(&self) -> Interpreters {
+        let look = || {
+            let folders = program_folders(&self.settings.environment);
+            find_interpreters(self.settings.variable("PATH"), &folders)
+        };
+        self.found.get_or_init(look).clone()
+    }
+}

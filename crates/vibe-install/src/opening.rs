@@ -1,0 +1,173 @@
+//! Opening a project for work: the lock between runs, and what an earlier run left half done.
+
+use std::time::{Duration, Instant};
+
+use vibe_core::Event;
+use vibe_core::text::escape;
+use vibe_fs::{FileLock, FsError, Holder, LockOutcome, canonical_directory};
+use vibe_hooks::leftover::{Leftover, end_leftover_group};
+use vibe_slot::{RedoOnDisk, SlotError, apply_redo, discard_redo, load_state, read_redo};
+
+use crate::error::InstallError;
+use crate::project::Project;
+use crate::settings::{Context, Settings};
+
+/// How long a waiter says nothing.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How often a waiter looks.
+const POLL: Duration = Duration::from_millis(25);
+
+/// A project opened for work. The lock is held until this goes.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// Held, or the file system has no locks.
+    Locked(Option<FileLock>),
+    /// The project cannot be written: good enough if nothing has to be done.
+    ReadOnly(FsError),
+}
+
+impl Opened {
+    /// The project can be written.
+    pub(crate) fn require_writable(self) -> Result<Self, InstallError> {
+        match self {
+            Opened::ReadOnly(error) => Err(error.into()),
+            Opened::Locked(_) => Ok(self),
+        }
+    }
+}
+
+/// A command that changes the project may not be started from a hook of the same project: it would
+/// wait for its own parent.
+pub(crate) fn refuse_reentry(
+    settings: &Settings,
+    project: &Project,
+    command: &str,
+) -> Result<(), InstallError> {
+    let (Some(phase), Some(root)) =
+        (settings.variable("VIBE_HOOK_PHASE"), settings.variable("VIBE_PROJECT_ROOT"))
+    else {
+        return Ok(());
+    };
+    let same = canonical_directory(root.as_ref()).is_ok_and(|root| root == project.root);
+    if !same {
+        return Ok(());
+    }
+    Err(InstallError::Reentrant {
+        phase: escape(&phase.to_string_lossy()),
+        command: command.to_owned(),
+    })
+}
+
+/// Takes the project's lock, waiting for another run if that is wanted, and finishes or clears
+/// what an earlier run left.
+pub(crate) fn open(context: &Context<'_>, project: &Project) -> Result<Opened, InstallError> {
+    match project.layout.prepare() {
+        Ok(()) => {}
+        Err(SlotError::Fs(error)) if is_read_only(&error) => return Ok(Opened::ReadOnly(error)),
+        Err(error) => return Err(error.into()),
+    }
+    let lock = match wait_for_lock(context, project) {
+        Ok(lock) => lock,
+        Err(InstallError::Fs(error)) if is_read_only(&error) => return Ok(Opened::ReadOnly(error)),
+        Err(error) => return Err(error),
+    };
+    finish_redo(context, project)?;
+    end_leftover_hooks(context, project)?;
+    Ok(Opened::Locked(lock))
+}
+
+fn is_read_only(error: &FsError) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied
+    )
+}
+
+fn wait_for_lock(
+    context: &Context<'_>,
+    project: &Project,
+) -> Result<Option<FileLock>, InstallError> {
+    let path = project.layout.lock_file();
+    let holder =
+        Holder { pid: std::process::id(), command: context.settings.command.clone() };
+    let since = Instant::now();
+    let mut told = false;
+    loop {
+        let other = match FileLock::try_exclusive(&path, &holder)? {
+            LockOutcome::Held(lock) => return Ok(Some(lock)),
+            LockOutcome::Unsupported => {
+                let text = "this file system has no locks: do not run two vibes here at once";
+                context.observer.observe(&Event::Warning(text.to_owned()));
+                return Ok(None);
+            }
+            LockOutcome::Busy(holder) => holder,
+        };
+        let (pid, command) =
+            other.map_or((0, "unknown".to_owned()), |other| (other.pid, escape(&other.command)));
+        if !context.settings.wait {
+            return Err(InstallError::Busy { pid, command });
+        }
+        if !told && since.elapsed() >= SILENCE {
+            context.observer.observe(&Event::Waiting { pid, command });
+            told = true;
+        }
+        if context.cancel.is_cancelled() {
+            return Err(InstallError::Interrupted);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// A run whose redo file is complete counts: it is finished. One that is not never happened.
+fn finish_redo(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
+    let note = |text: String| context.observer.observe(&Event::Note(text));
+    match read_redo(&project.layout)? {
+        RedoOnDisk::None => {}
+        RedoOnDisk::Incomplete => discard_redo(&project.layout)?,
+        RedoOnDisk::Complete(redo) => {
+            let applied = apply_redo(&project.layout, &redo)?;
+            match applied.dropped {
+                None => note("finished the commit of a run that was cut short".to_owned()),
+                Some(path) => note(format!(
+                    "dropped the commit of a run that was cut short: {path} has changed since"
+                )),
+            }
+            for path in applied.left {
+                note(format!("{path} has changed since and is left as it is"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn end_leftover_hooks(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
+    let boot = vibe_fs::boot_id();
+    for (slot, row) in &load_state(&project.layout)?.slots {
+        let Some(running) = &row.running else { continue };
+        let Some(process) = &running.process else { continue };
+        let same_boot = row.boot.is_none() || row.boot == boot;
+        let text = match end_leftover_group(process, same_boot) {
+            Leftover::Gone => continue,
+            Leftover::Ended(processes) => format!(
+                "ended {} of the {} hook of {slot}, left by a run that was killed",
+                count(processes.len(), "process", "processes"),
+                running.phase
+            ),
+            Leftover::Survived(processes) => format!(
+                "{} of the {} hook of {slot} could not be ended",
+                count(processes.len(), "process", "processes"),
+                running.phase
+            ),
+            Leftover::Unknown => format!(
+                "the {} hook of {slot} may still run as process {}: this system does not tell",
+                running.phase, process.pid
+            ),
+        };
+        context.observer.observe(&Event::Warning(text));
+    }
+    Ok(())
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

@@ -1,0 +1,482 @@
+//! From targets and disk to the plan: looks at each slot no closer than it must, fetches what the
+//! plan may need, and lets `vibe-plan` decide.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::manifest::Materialization;
+use vibe_core::formats::record::SlotRecord;
+use vibe_core::formats::state::{MachineState, SlotState};
+use vibe_core::hook::{HostOs, PhaseState, Reset};
+use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Remove, Step};
+use vibe_core::relative_path::RECORD_NAME;
+use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId};
+use vibe_fs::{fits, path_limit};
+use vibe_plan::order::order;
+use vibe_plan::removal::removal;
+use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
+use vibe_slot::{FreshFile, RecordOnDisk, examine, list_slots, read_record};
+
+use crate::error::InstallError;
+use crate::fetch::{FetchOptions, Fetched, Target, fetch};
+use crate::project::Project;
+use crate::resolution::Targets;
+use crate::settings::Context;
+
+/// What to plan.
+pub struct PlanRequest<'a> {
+    /// The packages the project shall have.
+    pub targets: Targets,
+    /// What the gate says of scripts.
+    pub decision: HookDecision,
+    /// What we remember of the last run in which all was well.
+    pub memory: Option<&'a FreshFile>,
+    /// How closely to look, and at what.
+    pub scope: Scope<'a>,
+}
+
+/// How closely a plan looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope<'a> {
+    /// Only these packages; all of them and the leftovers where it is empty.
+    pub only: &'a [PackageId],
+    /// Look inside every slot, and put aside records that cannot be used.
+    pub repair: bool,
+    /// Put back what hooks changed, too.
+    pub force: bool,
+}
+
+/// One package of the plan.
+#[derive(Debug)]
+pub struct PlannedPackage {
+    /// What was asked for.
+    pub target: Target,
+    /// Its slot.
+    pub slot: SlotName,
+    /// Its tree.
+    pub tree: TreeId,
+    /// How many files it has.
+    pub files: usize,
+    /// Its published content, where the plan needs it.
+    pub fetched: Option<Fetched>,
+    /// The usable record that lies in its slot.
+    pub record: Option<SlotRecord>,
+    /// A record that cannot be used lies in its slot and is to be moved aside.
+    pub unusable_record: bool,
+}
+
+/// The plan and what it was made from.
+#[derive(Debug, Default)]
+pub struct Planned {
+    /// The packages, in the order hooks run.
+    pub packages: Vec<PlannedPackage>,
+    /// What to do.
+    pub plan: PlacePlan,
+    /// The machine state as read.
+    pub state: MachineState,
+    /// The lock that the run ends with.
+    pub lock: Lock,
+    /// Payload that its package no longer has but somebody edited: it stays.
+    pub edited: Vec<(SlotName, RelPath)>,
+    /// What lies in `vibedeps/` and is neither a slot of this project nor ours.
+    pub strays: Vec<String>,
+}
+
+impl Planned {
+    /// The package in `slot`.
+    pub fn package(&self, slot: &SlotName) -> Option<&PlannedPackage> {
+        self.packages.iter().find(|package| package.slot == *slot)
+    }
+}
+
+/// Makes the plan. Reads, and writes nothing.
+pub fn plan(
+    context: &Context<'_>,
+    project: &Project,
+    request: PlanRequest<'_>,
+) -> Result<Planned, InstallError> {
+    let state = vibe_slot::load_state(&project.layout)?;
+    let dependencies = request
+        .targets
+        .iter()
+        .map(|(id, target)| (id.clone(), target.dependencies.clone()))
+        .collect();
+    let order = order(&dependencies);
+    tell_cycles(context, &order.cycles);
+    let interpreters = crate::interpreters::Probe::new(context.settings);
+    let surveyor = Surveyor {
+        context,
+        project,
+        request: &request,
+        state: &state,
+        find_interpreters: &|| interpreters.find(),
+    };
+    let (mut packages, mut parts, mut edited) = (Vec::new(), Vec::new(), Vec::new());
+    for id in &order.packages {
+        let target = &request.targets[id];
+        let in_scope = request.scope.only.is_empty() || request.scope.only.contains(id);
+        if !in_scope {
+            continue;
+        }
+        let (package, part) = surveyor.package(target)?;
+        edited.extend(part.edited.iter().map(|path| (package.slot.clone(), path.clone())));
+        packages.push(package);
+        parts.push(part);
+    }
+    let (removals, strays) = surveyor.leftovers()?;
+    let lock = lock_of(&packages, &request);
+    let plan = assemble(parts, removals);
+    let planned = Planned { packages, plan, state, lock, edited, strays };
+    check_path_lengths(project, &planned)?;
+    Ok(planned)
+}
+
+fn tell_cycles(context: &Context<'_>, cycles: &[Vec<PackageId>]) {
+    for cycle in cycles {
+        let names: Vec<&str> = cycle.iter().map(PackageId::as_str).collect();
+        let text = format!(
+            "packages require each other: {}; their hooks run in order of id",
+            names.join(", ")
+        );
+        context.observer.observe(&Event::Note(text));
+    }
+}
+
+/// Looks at slots for one plan.
+struct Surveyor<'a> {
+    context: &'a Context<'a>,
+    project: &'a Project,
+    request: &'a PlanRequest<'a>,
+    state: &'a MachineState,
+    find_interpreters: &'a dyn Fn() -> vibe_plan::selection::Interpreters,
+}
+
+/// What was found of one slot without looking inside.
+struct Survey {
+    present: bool,
+    record: Option<SlotRecord>,
+    remembered: bool,
+    unusable_record: bool,
+}
+
+impl Surveyor<'_> {
+    fn package(&self, target: &Target) -> Result<(PlannedPackage, SlotPlan), InstallError> {
+        let slot = SlotName::new(&target.id, &target.version);
+        let state = self.state.slots.get(&slot);
+        let survey = self.survey(&slot)?;
+        if let Some(found) = self.without_source(target, &slot, state, &survey)? {
+            return Ok(found);
+        }
+        let fetched = fetch(
+            target,
+            &FetchOptions {
+                limits: self.context.settings.config.limits,
+                interpreters: self.find_interpreters,
+                decision: self.request.decision,
+                observer: self.context.observer,
+            },
+        )?;
+        let part = self.with_tree(target, &slot, state, &survey, Some(&fetched), &fetched.tree)?;
+        Ok((planned_package(target, slot, &survey, &fetched.tree, Some(fetched.clone())), part))
+    }
+
+    /// What can be planned from lock, record and disk alone: a slot that is as it was, of a
+    /// package none of whose hooks is due.
+    fn without_source(
+        &self,
+        target: &Target,
+        slot: &SlotName,
+        state: Option<&SlotState>,
+        survey: &Survey,
+    ) -> Result<Option<(PlannedPackage, SlotPlan)>, InstallError> {
+        let (Some(locked), Some(record)) = (&target.locked, &survey.record) else {
+            return Ok(None);
+        };
+        let tree = record.tree.id();
+        if locked.tree != Some(tree) || self.request.scope.force {
+            return Ok(None);
+        }
+        if survey.remembered && self.is_quiet(locked, state) {
+            let part = plan_slot(
+                &self.desired(target, slot, tree, None),
+                Found::Remembered,
+                state,
+                &self.options(),
+            );
+            return Ok(Some((planned_package(target, slot.clone(), survey, &record.tree, None), part)));
+        }
+        if !locked.install_hooks.is_empty() || state.is_some() {
+            return Ok(None);
+        }
+        let part = self.with_tree(target, slot, state, survey, None, &record.tree)?;
+        if matches!(part.step, Step::Keep(_)) {
+            let package = planned_package(target, slot.clone(), survey, &record.tree, None);
+            return Ok(Some((package, part)));
+        }
+        Ok(None)
+    }
+
+    /// Whether nothing of the slot's hooks is due, unfinished or unknown.
+    fn is_quiet(&self, locked: &LockedPackage, state: Option<&SlotState>) -> bool {
+        let Some(state) = state else {
+            return locked.install_hooks.is_empty();
+        };
+        let held = self.request.decision != HookDecision::Run;
+        Some(state.tree) == locked.tree
+            && state.running.is_none()
+            && state.adding.is_empty()
+            && state.phases.values().all(|phase| match phase {
+                PhaseState::Done | PhaseState::Declined => true,
+                PhaseState::Skipped => held,
+                PhaseState::Owed => false,
+            })
+    }
+
+    fn survey(&self, slot: &SlotName) -> Result<Survey, InstallError> {
+        let layout = &self.project.layout;
+        let present = layout.has_slot(slot)?;
+        let mut survey =
+            Survey { present, record: None, remembered: false, unusable_record: false };
+        match read_record(layout, slot)? {
+            RecordOnDisk::Absent => {}
+            RecordOnDisk::Valid { record, sha256, stat } => {
+                let remembered =
+                    |memory: &FreshFile| memory.remembers_record(&record_path(slot), &stat, sha256);
+                survey.remembered =
+                    !self.request.scope.repair && self.request.memory.is_some_and(remembered);
+                survey.record = Some(record);
+            }
+            refused => {
+                let error = record_error(slot, refused);
+                if !self.request.scope.repair || is_newer(&error) {
+                    return Err(error);
+                }
+                survey.unusable_record = true;
+            }
+        }
+        Ok(survey)
+    }
+
+    fn with_tree(
+        &self,
+        target: &Target,
+        slot: &SlotName,
+        state: Option<&SlotState>,
+        survey: &Survey,
+        fetched: Option<&Fetched>,
+        tree: &Tree,
+    ) -> Result<SlotPlan, InstallError> {
+        let desired = self.desired(target, slot, tree.id(), fetched);
+        if !survey.present {
+            return Ok(plan_slot(&desired, Found::Absent { tree }, state, &self.options()));
+        }
+        let interest = interest(&[Some(tree), survey.record.as_ref().map(|r| &r.tree)], state);
+        let no_made = BTreeMap::new();
+        let made = state.map_or(&no_made, |state| &state.made);
+        let contents = examine(&self.project.layout, slot, &interest, made)?;
+        let found =
+            Found::Examined { tree, record: survey.record.as_ref(), contents: &contents };
+        Ok(plan_slot(&desired, found, state, &self.options()))
+    }
+
+    fn desired<'t>(
+        &self,
+        target: &'t Target,
+        slot: &SlotName,
+        tree_id: TreeId,
+        fetched: Option<&Fetched>,
+    ) -> Desired<'t> {
+        Desired {
+            slot: slot.clone(),
+            version: &target.version,
+            tree_id,
+            hooks: fetched.map_or_else(Vec::new, |fetched| fetched.hooks.clone()),
+            reset: fetched.map_or(Reset::Payload, |fetched| fetched.package.hooks.reset),
+            was_locked: target.locked.is_some(),
+            previous: target.previous.clone(),
+        }
+    }
+
+    fn options(&self) -> SlotOptions {
+        SlotOptions {
+            decision: self.request.decision,
+            force: self.request.scope.force,
+            boot: vibe_fs::boot_id(),
+        }
+    }
+
+    /// The slots that nothing needs any more, and what is there beside slots.
+    fn leftovers(&self) -> Result<(Vec<Remove>, Vec<String>), InstallError> {
+        if !self.request.scope.only.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let layout = &self.project.layout;
+        let needed: BTreeSet<SlotName> = self
+            .request
+            .targets
+            .values()
+            .map(|target| SlotName::new(&target.id, &target.version))
+            .collect();
+        let (slots, mut strays) = list_slots(layout)?;
+        let mut removals = Vec::new();
+        for slot in slots.into_iter().filter(|slot| !needed.contains(slot)) {
+            let state = self.state.slots.get(&slot);
+            match read_record(layout, &slot)? {
+                RecordOnDisk::Valid { record, .. } => {
+                    let interest = interest(&[Some(&record.tree)], state);
+                    let no_made = BTreeMap::new();
+                    let made = state.map_or(&no_made, |state| &state.made);
+                    let contents = examine(layout, &slot, &interest, made)?;
+                    removals.push(removal(&slot, &record, state, &contents));
+                }
+                RecordOnDisk::Absent => strays.push(slot.directory()),
+                refused => {
+                    let error = record_error(&slot, refused);
+                    if !self.request.scope.repair || is_newer(&error) {
+                        return Err(error);
+                    }
+                    strays.push(slot.directory());
+                }
+            }
+        }
+        Ok((removals, strays))
+    }
+}
+
+/// How the record of `slot` is spelled in what we remember: relative to the project root.
+pub fn record_path(slot: &SlotName) -> String {
+    format!("vibedeps/{}/{RECORD_NAME}", slot.directory())
+}
+
+fn is_newer(error: &InstallError) -> bool {
+    use vibe_core::formats::record::RecordError;
+    matches!(error, InstallError::Record { source: RecordError::Newer { .. }, .. })
+}
+
+/// The error that an unusable record is.
+pub fn record_error(slot: &SlotName, record: RecordOnDisk) -> InstallError {
+    use vibe_core::formats::record::RecordError;
+    let slot = slot.clone();
+    match record {
+        RecordOnDisk::Malformed(diagnostic) => {
+            InstallError::Record { slot, source: RecordError::Malformed(diagnostic) }
+        }
+        RecordOnDisk::Older(found) => {
+            InstallError::Record { slot, source: RecordError::Older { found } }
+        }
+        RecordOnDisk::Newer(found) => {
+            InstallError::Record { slot, source: RecordError::Newer { found } }
+        }
+        RecordOnDisk::NotAFile(_) | RecordOnDisk::Absent | RecordOnDisk::Valid { .. } => {
+            InstallError::RecordType { slot }
+        }
+    }
+}
+
+/// The paths whose content decides: those of the trees, and what hooks or a cut-short refresh did.
+pub fn interest(trees: &[Option<&Tree>], state: Option<&SlotState>) -> BTreeSet<RelPath> {
+    let mut paths: BTreeSet<RelPath> = trees
+        .iter()
+        .flatten()
+        .flat_map(|tree| tree.rows())
+        .map(|row| row.path.clone())
+        .collect();
+    if let Some(state) = state {
+        paths.extend(state.after.keys().cloned());
+        paths.extend(state.adding.iter().map(|row| row.path.clone()));
+    }
+    paths
+}
+
+fn planned_package(
+    target: &Target,
+    slot: SlotName,
+    survey: &Survey,
+    tree: &Tree,
+    fetched: Option<Fetched>,
+) -> PlannedPackage {
+    PlannedPackage {
+        target: target.clone(),
+        slot,
+        tree: tree.id(),
+        files: tree.rows().len(),
+        fetched,
+        record: survey.record.clone(),
+        unusable_record: survey.unusable_record,
+    }
+}
+
+/// The lock after the run: an entry for every target. One that was not looked at keeps its entry.
+fn lock_of(packages: &[PlannedPackage], request: &PlanRequest<'_>) -> Lock {
+    let planned: BTreeMap<&PackageId, &PlannedPackage> =
+        packages.iter().map(|package| (&package.target.id, package)).collect();
+    let packages = request
+        .targets
+        .iter()
+        .filter_map(|(id, target)| match planned.get(id) {
+            Some(package) => Some(locked_package(package)),
+            None => target.locked.clone(),
+        })
+        .collect();
+    Lock { packages }
+}
+
+fn locked_package(package: &PlannedPackage) -> LockedPackage {
+    let target = &package.target;
+    let is_path = matches!(target.source, LockedSource::Path(_));
+    let known = target.locked.as_ref();
+    let install_hooks: BTreeMap<String, Sha256Digest> = match &package.fetched {
+        _ if is_path => BTreeMap::new(),
+        Some(fetched) => {
+            fetched.scripts.iter().map(|(path, digest)| (path.to_string(), *digest)).collect()
+        }
+        None => known.map_or_else(BTreeMap::new, |known| known.install_hooks.clone()),
+    };
+    let materialization = match &package.fetched {
+        Some(fetched) => fetched.package.materialization,
+        None => known.map_or(Materialization::Copy, |known| known.materialization),
+    };
+    LockedPackage {
+        id: target.id.clone(),
+        version: target.version.clone(),
+        source: target.source.clone(),
+        reference: None,
+        subdir: None,
+        commit: None,
+        tree: (!is_path).then_some(package.tree),
+        materialization,
+        dependencies: target.dependencies.clone(),
+        install_hooks,
+    }
+}
+
+/// Refuses, before any write, a file whose whole path the system would not take.
+fn check_path_lengths(project: &Project, planned: &Planned) -> Result<(), InstallError> {
+    for step in &planned.plan.steps {
+        let root = project.layout.slot(step.slot());
+        let refuse = |path: &RelPath| {
+            if fits(HostOs::CURRENT, &root, path) {
+                return Ok(());
+            }
+            Err(InstallError::PathTooLong {
+                slot: step.slot().clone(),
+                path: path.to_string(),
+                bytes: root.as_os_str().len() + 1 + path.as_str().len(),
+                limit: path_limit(HostOs::CURRENT),
+            })
+        };
+        match step {
+            Step::Place(place) => {
+                let fetched = planned.package(&place.slot).and_then(|p| p.fetched.as_ref());
+                let rows = fetched.map_or(&[][..], |fetched| fetched.tree.rows());
+                rows.iter().try_for_each(|row| refuse(&row.path))?;
+            }
+            Step::Refresh(refresh) => {
+                refresh.changes.iter().filter_map(FileChange::payload_path).try_for_each(refuse)?;
+            }
+            Step::Keep(_) | Step::RunHook(_) | Step::Remove(_) => {}
+        }
+    }
+    Ok(())
+}
+

@@ -1,0 +1,87 @@
+//! `vibe verify --repair` and `vibe reinstall`: what the lock says, put back, with nothing
+//! resolved.
+
+use vibe_core::PackageId;
+use vibe_core::formats::lock::LockedSource;
+use vibe_core::plan::Step;
+use vibe_core::Event;
+
+use crate::commit::Commit;
+use crate::error::InstallError;
+use crate::install::{finish, hook_gate};
+use crate::opening::{open, refuse_reentry};
+use crate::planning::{PlanRequest, Planned, Scope, plan};
+use crate::project::Project;
+use crate::report::RunReport;
+use crate::resolution::{lock_error, lock_problems, targets_of_lock};
+use crate::settings::Context;
+use crate::sources::Sources;
+use crate::summary::tell_notes;
+use crate::verify::check_installed;
+
+/// What to put back.
+#[derive(Debug, Clone, Default)]
+pub struct RepairRequest {
+    /// These packages; everything, leftovers included, where it is empty.
+    pub packages: Vec<PackageId>,
+    /// Also put back what hooks changed.
+    pub force: bool,
+    /// The command, for messages.
+    pub command: &'static str,
+}
+
+/// Restores the published bytes of everything that is not as it was placed, removes leftovers, and
+/// runs the hooks that are owed for it.
+pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunReport, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    refuse_reentry(context.settings, &project, request.command)?;
+    let opened = open(context, &project)?;
+    let project = Project::require(&project.root)?;
+    let lock = project
+        .read_lock()?
+        .ok_or_else(|| InstallError::NoLock { path: project.layout.vibe_lock() })?;
+    check_installed(&lock.lock, &request.packages)?;
+    let gate = hook_gate(context.settings, &project);
+    let plan_request = PlanRequest {
+        targets: targets_of_lock(&project, &lock.lock)?,
+        decision: gate.decision(),
+        memory: None,
+        scope: Scope { only: &request.packages, repair: true, force: request.force },
+    };
+    let mut planned = plan(context, &project, plan_request)?;
+    // The lock is what everything is put back to: it does not change.
+    planned.lock = lock.lock.clone();
+    tell_notes(context, &planned, &gate);
+    tell_path_sources(context, &planned);
+    let commit = Commit::new(&project, Some(&lock), None, None);
+    let report = finish(context, &project, &planned, &commit, false, opened)?;
+    check_lock_satisfies(&project, &lock.lock, request)?;
+    Ok(report)
+}
+
+/// A path source has no published content to go back to: it is taken as it is now.
+fn tell_path_sources(context: &Context<'_>, planned: &Planned) {
+    for step in planned.plan.steps.iter() {
+        let Step::Place(_) | Step::Refresh(_) = step else { continue };
+        let Some(package) = planned.package(step.slot()) else { continue };
+        if let LockedSource::Path(path) = &package.target.source {
+            let text = format!("{} is put back from {path} as it is now", package.target.id);
+            context.observer.observe(&Event::Note(text));
+        }
+    }
+}
+
+/// All is well only if the lock that was restored is one that satisfies the manifest.
+fn check_lock_satisfies(
+    project: &Project,
+    lock: &vibe_core::formats::lock::Lock,
+    request: &RepairRequest,
+) -> Result<(), InstallError> {
+    if !request.packages.is_empty() {
+        return Ok(());
+    }
+    let requires = &project.manifest.requires;
+    let sources = Sources::open(project, requires)?;
+    let problems = lock_problems(project, &sources, requires, lock);
+    if problems.is_empty() { Ok(()) } else { Err(lock_error(problems)) }
+}

@@ -1,0 +1,137 @@
+//! What a project has, looked at from lock, records and state; and what a plan makes worth saying.
+
+use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::manifest::Materialization;
+use vibe_core::formats::state::{LinkMode, SlotState};
+use vibe_core::plan::Step;
+use vibe_core::{Event, SlotName};
+use vibe_plan::gate::Gate;
+use vibe_slot::{RecordOnDisk, load_state, read_record};
+
+use crate::error::InstallError;
+use crate::planning::{PlannedPackage, Planned};
+use crate::project::Project;
+use crate::report::{PackageSummary, PhaseSummary, link_mode_name};
+use crate::settings::Context;
+
+/// The packages of `lock` as they are on this machine, by id. Reads every slot record.
+pub(crate) fn package_summaries(
+    project: &Project,
+    lock: &Lock,
+) -> Result<Vec<PackageSummary>, InstallError> {
+    let state = load_state(&project.layout)?;
+    lock.packages
+        .iter()
+        .map(|locked| {
+            let slot = SlotName::new(&locked.id, &locked.version);
+            let mut summary = summary_of(locked, state.slots.get(&slot));
+            if let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, &slot)? {
+                summary.installed = true;
+                summary.tree = Some(record.tree.id());
+                summary.files = Some(record.tree.rows().len());
+            }
+            Ok(summary)
+        })
+        .collect()
+}
+
+/// The packages of `lock` where all is known to be as it was: nothing is opened in any slot.
+pub(crate) fn package_summaries_unread(
+    project: &Project,
+    lock: &Lock,
+) -> Result<Vec<PackageSummary>, InstallError> {
+    let state = load_state(&project.layout)?;
+    Ok(lock
+        .packages
+        .iter()
+        .map(|locked| {
+            let slot = SlotName::new(&locked.id, &locked.version);
+            PackageSummary { installed: true, ..summary_of(locked, state.slots.get(&slot)) }
+        })
+        .collect())
+}
+
+fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary {
+    let phases = row.map_or_else(Vec::new, |row| {
+        let summary = |(phase, state): (&_, &_)| PhaseSummary { phase: *phase, state: *state };
+        row.phases.iter().map(summary).collect()
+    });
+    PackageSummary {
+        id: locked.id.clone(),
+        version: locked.version.to_string(),
+        source: source_text(&locked.source),
+        slot: SlotName::new(&locked.id, &locked.version),
+        tree: locked.tree,
+        link_mode: link_mode_name(row.map_or(LinkMode::Copy, |row| row.link_mode)),
+        files: None,
+        installed: false,
+        phases,
+        dependencies: locked.dependencies.clone(),
+    }
+}
+
+/// A source as the lock writes it.
+pub(crate) fn source_text(source: &LockedSource) -> String {
+    match source {
+        LockedSource::Directory(url) => format!("dir+{url}"),
+        LockedSource::Git(url) => format!("git+{url}"),
+        LockedSource::Path(path) => format!("path+{path}"),
+    }
+}
+
+/// Says what a plan makes worth saying, each thing once.
+pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) {
+    let note = |text: String| context.observer.observe(&Event::Note(text));
+    let warn = |text: String| context.observer.observe(&Event::Warning(text));
+    tell_not_yet(planned, &note);
+    for package in &planned.packages {
+        let Some(fetched) = &package.fetched else { continue };
+        let id = &package.target.id;
+        for text in &fetched.notes {
+            note(format!("{id}: {text}"));
+        }
+        if !fetched.not_acted_on.is_empty() {
+            let names = fetched.not_acted_on.join(", ");
+            note(format!("{id}: vibe does not act on {names} in its vibe.toml"));
+        }
+    }
+    for (slot, path) in &planned.edited {
+        warn(format!("{slot}/{path} was edited and is no longer in the package: it stays"));
+    }
+    for stray in &planned.strays {
+        note(format!("vibedeps/{stray} is not a slot of this project and is left alone"));
+    }
+    let held = planned.plan.steps.iter().filter(|step| match step {
+        Step::RunHook(hook) => hook.decision != vibe_core::plan::HookDecision::Run,
+        _ => false,
+    });
+    let held = held.count();
+    if let (true, Some(set_by)) = (held > 0, gate.set_by) {
+        let hooks = if held == 1 { "1 install hook is" } else { &format!("{held} install hooks are") };
+        warn(format!("{hooks} held back by {set_by}"));
+    }
+}
+
+/// What this version of vibe does not do yet, said once for all packages.
+fn tell_not_yet(planned: &Planned, note: &dyn Fn(String)) {
+    let names = |wanted: &dyn Fn(&PlannedPackage) -> bool| -> Vec<&str> {
+        let packages = planned.packages.iter().filter(|package| wanted(package));
+        packages.map(|package| package.target.id.as_str()).collect()
+    };
+    let of = |package: &PlannedPackage, test: &dyn Fn(&crate::fetch::Fetched) -> bool| {
+        package.fetched.as_ref().is_some_and(test)
+    };
+    let hardlinked =
+        names(&|p| of(p, &|f| f.package.materialization == Materialization::Hardlink));
+    if !hardlinked.is_empty() {
+        note(format!("placed as copies, since hardlinks are not built yet: {}", hardlinked.join(", ")));
+    }
+    let with_boot = names(&|p| of(p, &|f| f.package.boot.is_some()));
+    if !with_boot.is_empty() {
+        let packages = match with_boot.len() {
+            1 => "1 package has".to_owned(),
+            count => format!("{count} packages have"),
+        };
+        note(format!("{packages} boot text, which this version of vibe does not write yet"));
+    }
+}

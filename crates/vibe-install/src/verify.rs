@@ -1,0 +1,287 @@
+//! `vibe verify`: reads everything, changes nothing, says what is not as the lock says.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use vibe_core::contents::{DiskEntry, SlotContents};
+use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::record::SlotRecord;
+use vibe_core::formats::state::{MachineState, SlotState};
+use vibe_core::hook::PhaseState;
+use vibe_core::plan::{FileChange, WriteReason};
+use vibe_core::{PackageId, RelPath, SlotName, Tree};
+use vibe_fs::{FileLock, LockOutcome, stat_of};
+use vibe_plan::diff::{DiffInput, diff};
+use vibe_resolver::lock_check::LockProblemKind;
+use vibe_slot::{
+    RecordOnDisk, RedoOnDisk, examine, list_slots, load_state, read_record, read_redo,
+};
+
+use crate::error::InstallError;
+use crate::planning::{interest, record_error};
+use crate::project::Project;
+use crate::report::{Finding, FindingKind, VerifyReport};
+use crate::resolution::lock_problems;
+use crate::settings::Context;
+use crate::sources::Sources;
+
+/// Verifies `packages`, or everything where it is empty.
+pub fn verify(
+    context: &Context<'_>,
+    packages: &[PackageId],
+) -> Result<VerifyReport, InstallError> {
+    let project = Project::require(&context.settings.start)?;
+    let _lock = shared_lock(context, &project)?;
+    let lock = require_lock(&project)?;
+    check_installed(&lock, packages)?;
+    let state = load_state(&project.layout)?;
+    let mut report = VerifyReport::default();
+    if let RedoOnDisk::Complete(_) = read_redo(&project.layout)? {
+        let text = "a run was cut short in its commit: the next `vibe install` finishes it";
+        report.notes.push(text.to_owned());
+    }
+    if packages.is_empty() {
+        report.findings.extend(lock_findings(&project, &lock)?);
+    }
+    let looked_at: Vec<&LockedPackage> = lock
+        .packages
+        .iter()
+        .filter(|locked| packages.is_empty() || packages.contains(&locked.id))
+        .collect();
+    let looks: Result<Vec<Look>, InstallError> = looked_at
+        .par_iter()
+        .map(|locked| look_at(&project, locked, &state, context))
+        .collect();
+    for look in looks? {
+        report.packages += 1;
+        report.files += look.files;
+        report.findings.extend(look.findings);
+        report.notes.extend(look.notes);
+    }
+    if packages.is_empty() {
+        report.notes.extend(leftover_notes(&project, &lock)?);
+    }
+    Ok(report)
+}
+
+/// The lock of the project; a missing one is an error.
+pub(crate) fn require_lock(project: &Project) -> Result<Lock, InstallError> {
+    let found = project.read_lock()?;
+    found
+        .map(|found| found.lock)
+        .ok_or_else(|| InstallError::NoLock { path: project.layout.vibe_lock() })
+}
+
+/// Refuses a package that the lock does not name.
+pub(crate) fn check_installed(lock: &Lock, packages: &[PackageId]) -> Result<(), InstallError> {
+    match packages.iter().find(|id| lock.get(id).is_none()) {
+        None => Ok(()),
+        Some(id) => Err(InstallError::NotInstalled {
+            id: id.clone(),
+            installed: lock.packages.iter().map(|package| package.id.clone()).collect(),
+        }),
+    }
+}
+
+/// A shared lock where the lock file exists and opens: a reader needs no right to write.
+fn shared_lock(
+    context: &Context<'_>,
+    project: &Project,
+) -> Result<Option<FileLock>, InstallError> {
+    let path = project.layout.lock_file();
+    loop {
+        if stat_of(&path)?.is_none() {
+            return Ok(None);
+        }
+        match FileLock::try_shared(&path) {
+            Ok(LockOutcome::Held(lock)) => return Ok(Some(lock)),
+            Ok(LockOutcome::Busy(holder)) if !context.settings.wait => {
+                let (pid, command) = holder.map_or((0, String::new()), |h| (h.pid, h.command));
+                let command = vibe_core::text::escape(&command);
+                return Err(InstallError::Busy { pid, command });
+            }
+            Ok(LockOutcome::Busy(_)) => {
+                if context.cancel.is_cancelled() {
+                    return Err(InstallError::Interrupted);
+                }
+                std::thread::sleep(std::time::Duration::from_millis(25));
+            }
+            Ok(LockOutcome::Unsupported) | Err(_) => return Ok(None),
+        }
+    }
+}
+
+fn lock_findings(project: &Project, lock: &Lock) -> Result<Vec<Finding>, InstallError> {
+    let requires = &project.manifest.requires;
+    let sources = Sources::open(project, requires)?;
+    let problems = lock_problems(project, &sources, requires, lock);
+    let finding = |kind, message| Finding { package: None, slot: None, path: None, kind, message };
+    Ok(problems
+        .iter()
+        .map(|problem| match problem.kind() {
+            LockProblemKind::OutOfDate => finding(FindingKind::Lock, problem.to_string()),
+            LockProblemKind::Integrity => finding(FindingKind::Integrity, problem.to_string()),
+        })
+        .collect())
+}
+
+fn leftover_notes(project: &Project, lock: &Lock) -> Result<Vec<String>, InstallError> {
+    let (slots, strays) = list_slots(&project.layout)?;
+    let is_locked = |slot: &SlotName| {
+        lock.get(slot.package())
+            .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
+    };
+    let leftovers = slots
+        .into_iter()
+        .filter(|slot| !is_locked(slot))
+        .map(|slot| format!("vibedeps/{slot} is a slot that nothing needs"));
+    let strays = strays.into_iter().map(|stray| format!("vibedeps/{stray} is not a slot"));
+    Ok(leftovers.chain(strays).collect())
+}
+
+/// What was found in one slot.
+#[derive(Default)]
+struct Look {
+    files: usize,
+    findings: Vec<Finding>,
+    notes: Vec<String>,
+}
+
+fn look_at(
+    project: &Project,
+    locked: &LockedPackage,
+    state: &MachineState,
+    context: &Context<'_>,
+) -> Result<Look, InstallError> {
+    if context.cancel.is_cancelled() {
+        return Err(InstallError::Interrupted);
+    }
+    let slot = SlotName::new(&locked.id, &locked.version);
+    let row = state.slots.get(&slot);
+    let mut look = Look::default();
+    let finding = |kind, message: String| Finding {
+        package: Some(locked.id.clone()),
+        slot: Some(slot.clone()),
+        path: None,
+        kind,
+        message,
+    };
+    let has_hooks = !locked.install_hooks.is_empty() || row.is_some_and(|r| !r.phases.is_empty());
+    if !project.layout.has_slot(&slot)? {
+        look.findings.push(match has_hooks {
+            true => finding(FindingKind::Hooks, not_prepared(&slot)),
+            false => finding(FindingKind::Slot, format!("vibedeps/{slot} is missing")),
+        });
+        return Ok(look);
+    }
+    let record = match read_record(&project.layout, &slot)? {
+        RecordOnDisk::Valid { record, .. } => record,
+        RecordOnDisk::Absent => {
+            let text = format!("vibedeps/{slot} has no slot record");
+            look.findings.push(finding(FindingKind::Record, text));
+            return Ok(look);
+        }
+        refused => {
+            let error = record_error(&slot, refused);
+            let text = match std::error::Error::source(&error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            };
+            look.findings.push(finding(FindingKind::Record, text));
+            return Ok(look);
+        }
+    };
+    if locked.tree.is_some_and(|tree| tree != record.tree.id()) {
+        let text = format!("the slot record of {slot} is of another tree than vibe.lock says");
+        look.findings.push(finding(FindingKind::Record, text));
+    }
+    look_inside(project, &slot, &record, row, &mut look, &finding)?;
+    look_at_hooks(&slot, locked, row, has_hooks, &mut look, &finding);
+    Ok(look)
+}
+
+fn not_prepared(slot: &SlotName) -> String {
+    format!("{slot} has install hooks and is not prepared on this machine")
+}
+
+fn look_inside(
+    project: &Project,
+    slot: &SlotName,
+    record: &SlotRecord,
+    row: Option<&SlotState>,
+    look: &mut Look,
+    finding: &dyn Fn(FindingKind, String) -> Finding,
+) -> Result<(), InstallError> {
+    let wanted = interest(&[Some(&record.tree)], row);
+    let none = BTreeMap::new();
+    let contents = examine(&project.layout, slot, &wanted, row.map_or(&none, |row| &row.made))?;
+    look.files += record.tree.rows().len();
+    let no_after = BTreeMap::new();
+    let difference = diff(&DiffInput {
+        incoming: &record.tree,
+        recorded: &record.tree,
+        published: &record.tree,
+        adding: &[],
+        after: row.map_or(&no_after, |row| &row.after),
+        made: row.map_or(&none, |row| &row.made),
+        disk: &contents,
+    });
+    for change in &difference.changes {
+        let FileChange::Write { path, because: WriteReason::Drifted, .. } = change else { continue };
+        let (kind, what) = drift(path, &record.tree, &contents);
+        let text = format!("vibedeps/{slot}/{path} {what}");
+        look.findings.push(Finding { path: Some(path.clone()), ..finding(kind, text) });
+    }
+    Ok(())
+}
+
+/// How a recorded file differs from what lies there.
+fn drift(path: &RelPath, tree: &Tree, contents: &SlotContents) -> (FindingKind, &'static str) {
+    let published = tree.get(path);
+    match contents.entries.get(path) {
+        None => (FindingKind::Missing, "is missing"),
+        Some(DiskEntry::File { digest, exec }) => {
+            let same_bytes = published.is_some_and(|row| Some(row.digest) == *digest);
+            match (same_bytes, exec) {
+                (true, true) => (FindingKind::Mode, "has become executable"),
+                (true, false) => (FindingKind::Mode, "is no longer executable"),
+                (false, _) => (FindingKind::Changed, "has other content than published"),
+            }
+        }
+        Some(DiskEntry::Directory) => (FindingKind::Type, "has become a directory"),
+        Some(DiskEntry::Symlink) => (FindingKind::Type, "has become a symbolic link"),
+        Some(DiskEntry::Other) => (FindingKind::Type, "is no longer a regular file"),
+    }
+}
+
+fn look_at_hooks(
+    slot: &SlotName,
+    locked: &LockedPackage,
+    row: Option<&SlotState>,
+    has_hooks: bool,
+    look: &mut Look,
+    finding: &dyn Fn(FindingKind, String) -> Finding,
+) {
+    let Some(row) = row else {
+        if has_hooks {
+            look.findings.push(finding(FindingKind::Hooks, not_prepared(slot)));
+        }
+        return;
+    };
+    let is_path = matches!(locked.source, LockedSource::Path(_));
+    if !is_path && locked.tree != Some(row.tree) && has_hooks {
+        look.findings.push(finding(FindingKind::Hooks, not_prepared(slot)));
+    }
+    for (phase, state) in &row.phases {
+        match state {
+            PhaseState::Done => {}
+            PhaseState::Owed => {
+                let text = format!("the {phase} hook of {slot} is owed");
+                look.findings.push(finding(FindingKind::Hooks, text));
+            }
+            PhaseState::Skipped | PhaseState::Declined => {
+                look.notes.push(format!("the {phase} hook of {slot} was {}", state.as_str()));
+            }
+        }
+    }
+}
