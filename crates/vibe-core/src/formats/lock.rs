@@ -1,10 +1,19 @@
 //! `vibe.lock`: what was resolved, for every machine the same bytes.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-use crate::digest::Sha256Digest;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::digest::{DigestError, Sha256Digest};
+use crate::formats::diagnostic::Diagnostic;
 use crate::formats::manifest::Materialization;
+use crate::formats::typed;
 use crate::identifier::PackageId;
+use crate::relative_path::RelPath;
+use crate::text::{escape, shorten};
 use crate::tree::TreeId;
 use crate::version::Version;
 
@@ -56,7 +65,178 @@ pub enum LockedSource {
     Path(String),
 }
 
+/// Why a text is no lock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockError {
+    /// It breaks a rule.
+    #[error("`{LOCK_NAME}` is malformed")]
+    Malformed(#[from] Diagnostic),
+    /// Its version is newer than [`LOCK_VERSION`]; nothing else of it was looked at.
+    #[error("`{LOCK_NAME}` was made by a newer vibe: it has version {found}")]
+    Newer {
+        /// Its version.
+        found: u64,
+    },
+}
+
+/// The first line of a lock.
+const HEADER: &str = "# Written by vibe. Commit this file; do not edit it.\n";
+/// How the lines begin that git leaves where it could not merge.
+const CONFLICT_MARKERS: [&str; 3] = ["<<<<<<<", "=======", ">>>>>>>"];
+/// How a `ref` may begin.
+const REFERENCE_KINDS: [&str; 4] = ["tag:", "branch:", "rev:", "range:"];
+/// How the key of an install hook that is a command begins.
+const COMMAND_PREFIX: &str = "command:";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LockTable {
+    #[serde(default)]
+    package: Vec<PackageTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PackageTable {
+    id: Spanned<PackageId>,
+    #[serde(deserialize_with = "typed::version")]
+    version: Version,
+    source: Spanned<String>,
+    r#ref: Option<Spanned<String>>,
+    subdir: Option<Spanned<RelPath>>,
+    commit: Option<Spanned<String>>,
+    tree: Option<Spanned<TreeId>>,
+    materialization: Option<Spanned<String>>,
+    #[serde(default)]
+    dependencies: Vec<Spanned<PackageId>>,
+    install_hooks: Option<Spanned<BTreeMap<HookKey, HookDigest>>>,
+}
+
+/// A script's path, or `command:` and what follows.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(try_from = "String")]
+struct HookKey(String);
+
+impl TryFrom<String> for HookKey {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_known = match text.strip_prefix(COMMAND_PREFIX) {
+            Some(command) => !command.is_empty(),
+            None => RelPath::new(&text).is_ok_and(|path| !path.is_reserved()),
+        };
+        if is_known {
+            return Ok(Self(text));
+        }
+        Err(format!(
+            "`{}` is neither a script's path nor a `{COMMAND_PREFIX}`",
+            shown(&text)
+        ))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct HookDigest(Sha256Digest);
+
+impl TryFrom<String> for HookDigest {
+    type Error = DigestError;
+
+    fn try_from(text: String) -> Result<Self, DigestError> {
+        Sha256Digest::from_prefixed(&text).map(Self)
+    }
+}
+
+/// Why a text is no `source`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockedSourceError {
+    /// It begins with none of the known kinds, or nothing follows.
+    #[error("`{0}` is not a source: `dir+`, `git+` or `path+` and a place are expected")]
+    Shape(String),
+    /// The URL has a password or token in it. The URL is not repeated.
+    #[error("the git URL has credentials in it, which do not belong in a file that is committed")]
+    Credentials,
+}
+
+impl FromStr for LockedSource {
+    type Err = LockedSourceError;
+
+    fn from_str(text: &str) -> Result<Self, LockedSourceError> {
+        match text.split_once('+') {
+            Some((_, "")) => Err(LockedSourceError::Shape(shown(text))),
+            Some(("dir", place)) => Ok(Self::Directory(place.to_owned())),
+            Some(("path", place)) => Ok(Self::Path(place.to_owned())),
+            Some(("git", url)) if has_credentials(url) => Err(LockedSourceError::Credentials),
+            Some(("git", url)) => Ok(Self::Git(url.to_owned())),
+            _ => Err(LockedSourceError::Shape(shown(text))),
+        }
+    }
+}
+
+impl fmt::Display for LockedSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(place) => write!(out, "dir+{place}"),
+            Self::Git(url) => write!(out, "git+{url}"),
+            Self::Path(place) => write!(out, "path+{place}"),
+        }
+    }
+}
+
+/// Whether `url` has a password, or for HTTP anything, before the `@` of its host: there a name
+/// alone is a token more often than not, while SSH needs one.
+fn has_credentials(url: &str) -> bool {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else {
+        return false;
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    user.contains(':') || scheme == "http" || scheme == "https"
+}
+
+fn shown(text: &str) -> String {
+    escape(&shorten(text, 80))
+}
+
 impl Lock {
+    /// Reads the text of a `vibe.lock`.
+    ///
+    /// # Errors
+    /// A newer version than [`LOCK_VERSION`], or the first rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, LockError> {
+        let (found, table) = typed::document(text, "version")
+            .map_err(|error| merge_conflict(text).unwrap_or(error))?;
+        if found > LOCK_VERSION {
+            return Err(LockError::Newer { found });
+        }
+        if found < LOCK_VERSION {
+            return Err(Diagnostic::new(format!("there is no lock of version {found}")).into());
+        }
+        let table: LockTable = typed::read(text, table)?;
+        typed::check_sorted(text, table.package.iter().map(|package| &package.id))?;
+        let packages: Result<_, Diagnostic> = table
+            .package
+            .into_iter()
+            .map(|package| locked_package(text, package))
+            .collect();
+        Ok(Self {
+            packages: packages?,
+        })
+    }
+
+    /// The text of the lock, the same bytes for the same packages in any order.
+    pub fn render(&self) -> String {
+        let mut out = String::from(HEADER);
+        typed::push_bare(&mut out, "version", LOCK_VERSION);
+        let mut packages: Vec<&LockedPackage> = self.packages.iter().collect();
+        packages.sort_by_key(|package| &package.id);
+        for package in packages {
+            push_package(&mut out, package);
+        }
+        out
+    }
+
     /// The entry of `id`.
     pub fn get(&self, id: &PackageId) -> Option<&LockedPackage> {
         self.packages
@@ -64,4 +244,193 @@ impl Lock {
             .ok()
             .map(|index| &self.packages[index])
     }
+}
+
+/// The first line that a merge left behind, if one is there.
+fn merge_conflict(text: &str) -> Option<Diagnostic> {
+    let (index, line) = text
+        .lines()
+        .enumerate()
+        .find(|(_, line)| CONFLICT_MARKERS.iter().any(|mark| line.starts_with(mark)))?;
+    let offset = line.as_ptr().addr() - text.as_ptr().addr();
+    let message = format!("merge conflict at line {}", index + 1);
+    let hint = "resolve it by taking either side, then run `vibe install`";
+    Some(Diagnostic::at(text, offset, message).hint(hint))
+}
+
+fn locked_package(text: &str, table: PackageTable) -> Result<LockedPackage, Diagnostic> {
+    let source: LockedSource = table
+        .source
+        .get_ref()
+        .parse()
+        .map_err(|error: LockedSourceError| typed::at(text, &table.source, error.to_string()))?;
+    check_keys_of_source(text, &source, &table)?;
+    typed::check_sorted(text, &table.dependencies)?;
+    let install_hooks = table.install_hooks.map(Spanned::into_inner);
+    Ok(LockedPackage {
+        id: table.id.into_inner(),
+        version: table.version,
+        source,
+        reference: checked(text, table.r#ref, reference)?,
+        subdir: table.subdir.map(|subdir| subdir.get_ref().to_string()),
+        commit: checked(text, table.commit, commit)?,
+        tree: table.tree.map(Spanned::into_inner),
+        materialization: checked(text, table.materialization, materialization)?.unwrap_or_default(),
+        dependencies: table
+            .dependencies
+            .into_iter()
+            .map(Spanned::into_inner)
+            .collect(),
+        install_hooks: install_hooks
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(key, digest)| (key.0, digest.0))
+            .collect(),
+    })
+}
+
+/// Refuses the keys that mean nothing for the kind of `source`.
+fn check_keys_of_source(
+    text: &str,
+    source: &LockedSource,
+    table: &PackageTable,
+) -> Result<(), Diagnostic> {
+    let start = |key: &'static str, offset: Option<usize>| offset.map(|offset| (key, offset));
+    let git_only = [
+        start("ref", table.r#ref.as_ref().map(|value| value.span().start)),
+        start(
+            "subdir",
+            table.subdir.as_ref().map(|value| value.span().start),
+        ),
+        start(
+            "commit",
+            table.commit.as_ref().map(|value| value.span().start),
+        ),
+    ];
+    let not_path = [
+        start("tree", table.tree.as_ref().map(|value| value.span().start)),
+        start(
+            "install-hooks",
+            table.install_hooks.as_ref().map(|value| value.span().start),
+        ),
+    ];
+    let (kind, refused): (_, Vec<_>) = match source {
+        LockedSource::Git(_) => return Ok(()),
+        LockedSource::Directory(_) => ("dir", git_only.into_iter().flatten().collect()),
+        LockedSource::Path(_) => (
+            "path",
+            git_only.into_iter().chain(not_path).flatten().collect(),
+        ),
+    };
+    match refused.first() {
+        None => Ok(()),
+        Some((key, offset)) => {
+            let message = format!("an entry with a `{kind}+` source cannot have `{key}`");
+            Err(Diagnostic::at(text, *offset, message))
+        }
+    }
+}
+
+/// The value that `check` makes of a text that may be absent.
+fn checked<T>(
+    text: &str,
+    value: Option<Spanned<String>>,
+    check: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Diagnostic> {
+    value
+        .map(|value| check(value.get_ref()).map_err(|message| typed::at(text, &value, message)))
+        .transpose()
+}
+
+fn reference(text: &str) -> Result<String, String> {
+    let names_something = |kind: &&str| {
+        text.strip_prefix(*kind)
+            .is_some_and(|rest| !rest.is_empty())
+    };
+    if REFERENCE_KINDS.iter().any(names_something) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{}` is not a ref: `tag:`, `branch:`, `rev:` or `range:` and a name are expected",
+        shown(text)
+    ))
+}
+
+fn commit(text: &str) -> Result<String, String> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() == 40 && text.bytes().all(is_digit) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "`{}` is not a commit: 40 lower-case hex digits are expected",
+        shown(text)
+    ))
+}
+
+fn materialization(text: &str) -> Result<Materialization, String> {
+    [
+        Materialization::Copy,
+        Materialization::Hardlink,
+        Materialization::InPlace,
+    ]
+    .into_iter()
+    .find(|mode| mode_word(*mode) == text)
+    .ok_or_else(|| {
+        format!(
+            "`{}` is not a materialization: `copy`, `hardlink` or `in-place` is expected",
+            shown(text)
+        )
+    })
+}
+
+fn mode_word(mode: Materialization) -> &'static str {
+    match mode {
+        Materialization::Copy => "copy",
+        Materialization::Hardlink => "hardlink",
+        Materialization::InPlace => "in-place",
+    }
+}
+
+fn push_package(out: &mut String, package: &LockedPackage) {
+    typed::push_header(out, "[[package]]");
+    typed::push_text(out, "id", &package.id);
+    typed::push_text(out, "version", &package.version);
+    typed::push_text(out, "source", &package.source);
+    let optional = [
+        ("ref", package.reference.clone()),
+        ("subdir", package.subdir.clone()),
+        ("commit", package.commit.clone()),
+        ("tree", package.tree.map(|tree| tree.to_string())),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            typed::push_text(out, key, value);
+        }
+    }
+    if package.materialization != Materialization::Copy {
+        typed::push_text(out, "materialization", mode_word(package.materialization));
+    }
+    push_dependencies(out, &package.dependencies);
+    push_install_hooks(out, &package.install_hooks);
+}
+
+fn push_dependencies(out: &mut String, dependencies: &[PackageId]) {
+    if dependencies.is_empty() {
+        return;
+    }
+    let mut words: Vec<&str> = dependencies.iter().map(PackageId::as_str).collect();
+    words.sort_unstable();
+    let words: Vec<String> = words.into_iter().map(typed::quoted).collect();
+    typed::push_bare(out, "dependencies", format!("[{}]", words.join(", ")));
+}
+
+fn push_install_hooks(out: &mut String, hooks: &BTreeMap<String, Sha256Digest>) {
+    if hooks.is_empty() {
+        return;
+    }
+    let pairs: Vec<String> = hooks
+        .iter()
+        .map(|(key, digest)| format!("{} = \"{}\"", typed::quoted(key), digest.prefixed()))
+        .collect();
+    typed::push_bare(out, "install-hooks", format!("{{ {} }}", pairs.join(", ")));
 }

@@ -7,3 +7,4 @@ pub mod manifest;
 pub mod manifest_edit;
 pub mod record;
 pub mod state;
+mod typed;
