@@ -129,7 +129,7 @@ impl TryFrom<String> for HookKey {
             return Ok(Self(text));
         }
         Err(format!(
-            "`{}` is neither a script's path nor a `{COMMAND_PREFIX}`",
+            "`{}` is neither a path nor `{COMMAND_PREFIX}` and a name",
             shown(&text)
         ))
     }
@@ -259,11 +259,7 @@ fn merge_conflict(text: &str) -> Option<Diagnostic> {
 }
 
 fn locked_package(text: &str, table: PackageTable) -> Result<LockedPackage, Diagnostic> {
-    let source: LockedSource = table
-        .source
-        .get_ref()
-        .parse()
-        .map_err(|error: LockedSourceError| typed::at(text, &table.source, error.to_string()))?;
+    let source = locked_source(text, &table.source)?;
     check_keys_of_source(text, &source, &table)?;
     typed::check_sorted(text, &table.dependencies)?;
     let install_hooks = table.install_hooks.map(Spanned::into_inner);
@@ -289,46 +285,52 @@ fn locked_package(text: &str, table: PackageTable) -> Result<LockedPackage, Diag
     })
 }
 
+fn locked_source(text: &str, value: &Spanned<String>) -> Result<LockedSource, Diagnostic> {
+    value.get_ref().parse().map_err(|error| {
+        let found = typed::at(text, value, format!("{error}"));
+        match error {
+            LockedSourceError::Shape(_) => found,
+            // The line would show them.
+            LockedSourceError::Credentials => Diagnostic {
+                line_text: None,
+                ..found
+            },
+        }
+    })
+}
+
 /// Refuses the keys that mean nothing for the kind of `source`.
 fn check_keys_of_source(
     text: &str,
     source: &LockedSource,
     table: &PackageTable,
 ) -> Result<(), Diagnostic> {
-    let start = |key: &'static str, offset: Option<usize>| offset.map(|offset| (key, offset));
     let git_only = [
-        start("ref", table.r#ref.as_ref().map(|value| value.span().start)),
-        start(
-            "subdir",
-            table.subdir.as_ref().map(|value| value.span().start),
-        ),
-        start(
-            "commit",
-            table.commit.as_ref().map(|value| value.span().start),
-        ),
+        ("ref", place(table.r#ref.as_ref())),
+        ("subdir", place(table.subdir.as_ref())),
+        ("commit", place(table.commit.as_ref())),
     ];
-    let not_path = [
-        start("tree", table.tree.as_ref().map(|value| value.span().start)),
-        start(
-            "install-hooks",
-            table.install_hooks.as_ref().map(|value| value.span().start),
-        ),
+    let content = [
+        ("tree", place(table.tree.as_ref())),
+        ("install-hooks", place(table.install_hooks.as_ref())),
     ];
-    let (kind, refused): (_, Vec<_>) = match source {
+    let (kind, refused) = match source {
         LockedSource::Git(_) => return Ok(()),
-        LockedSource::Directory(_) => ("dir", git_only.into_iter().flatten().collect()),
-        LockedSource::Path(_) => (
-            "path",
-            git_only.into_iter().chain(not_path).flatten().collect(),
-        ),
+        LockedSource::Directory(_) => ("dir", git_only.to_vec()),
+        LockedSource::Path(_) => ("path", [&git_only[..], &content].concat()),
     };
-    match refused.first() {
-        None => Ok(()),
-        Some((key, offset)) => {
+    for (key, place) in refused {
+        if let Some(offset) = place {
             let message = format!("an entry with a `{kind}+` source cannot have `{key}`");
-            Err(Diagnostic::at(text, *offset, message))
+            return Err(Diagnostic::at(text, offset, message));
         }
     }
+    Ok(())
+}
+
+/// Where `value` stands, if it is there.
+fn place<T>(value: Option<&Spanned<T>>) -> Option<usize> {
+    value.map(|value| value.span().start)
 }
 
 /// The value that `check` makes of a text that may be absent.
@@ -433,4 +435,210 @@ fn push_install_hooks(out: &mut String, hooks: &BTreeMap<String, Sha256Digest>) 
         .map(|(key, digest)| format!("{} = \"{}\"", typed::quoted(key), digest.prefixed()))
         .collect();
     typed::push_bare(out, "install-hooks", format!("{{ {} }}", pairs.join(", ")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::diagnostic::Position;
+    use crate::formats::typed::testing;
+    use proptest::prelude::*;
+
+    fn outcome(text: &str) -> Result<(), (String, Option<Position>)> {
+        match Lock::parse(text) {
+            Ok(_) => Ok(()),
+            Err(LockError::Malformed(found)) => Err((found.message, found.position)),
+            Err(other) => Err((other.to_string(), None)),
+        }
+    }
+
+    fn package(id: &str, source: &str) -> LockedPackage {
+        LockedPackage {
+            id: id.parse().unwrap(),
+            version: Version::new(2, 1, 0),
+            source: source.parse().unwrap(),
+            reference: None,
+            subdir: None,
+            commit: None,
+            tree: None,
+            materialization: Materialization::Copy,
+            dependencies: Vec::new(),
+            install_hooks: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_lock_has_the_documented_bytes() {
+        let tree = crate::tree::Tree::default().id();
+        let digest = Sha256Digest::of(b"");
+        let hooks = ["hooks/prepare.ps1", "command:SessionStart:skill:review:#1"];
+        let full = LockedPackage {
+            reference: Some("tag:v2.1.0".into()),
+            subdir: Some("packages/lint".into()),
+            commit: Some("0f3c".repeat(10)),
+            tree: Some(tree),
+            materialization: Materialization::Hardlink,
+            dependencies: vec!["org.example/core".parse().unwrap(), "a/b".parse().unwrap()],
+            install_hooks: hooks.map(|key| (key.to_owned(), digest)).into(),
+            ..package("org.example/lint", "git+https://host/x.git")
+        };
+        let lock = Lock {
+            packages: vec![full, package("org.example/core", "dir+../a \"b\"")],
+        };
+        let text = format!(
+            "# Written by vibe. Commit this file; do not edit it.\nversion = 1\n\
+             \n[[package]]\nid = \"org.example/core\"\nversion = \"2.1.0\"\n\
+             source = \"dir+../a \\\"b\\\"\"\n\
+             \n[[package]]\nid = \"org.example/lint\"\nversion = \"2.1.0\"\n\
+             source = \"git+https://host/x.git\"\nref = \"tag:v2.1.0\"\n\
+             subdir = \"packages/lint\"\ncommit = \"{}\"\ntree = \"{tree}\"\n\
+             materialization = \"hardlink\"\ndependencies = [\"a/b\", \"org.example/core\"]\n\
+             install-hooks = {{ \"{}\" = \"sha256:{digest}\", \"{}\" = \"sha256:{digest}\" }}\n",
+            "0f3c".repeat(10),
+            hooks[1],
+            hooks[0],
+        );
+        assert_eq!(lock.render(), text);
+        let read = Lock::parse(&text).unwrap();
+        assert_eq!(read.render(), text);
+        let core = &"org.example/core".parse().unwrap();
+        assert_eq!(read.get(core), lock.packages.last());
+        assert_eq!(Lock::default().render(), format!("{HEADER}version = 1\n"));
+    }
+
+    #[test]
+    fn a_merge_conflict_says_how_to_resolve_it() {
+        let error = Lock::parse("version = 1\n<<<<<<< ours\n").unwrap_err();
+        let LockError::Malformed(found) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(found.position, Some(Position { line: 2, column: 1 }));
+        assert_eq!(found.line_text.as_deref(), Some("<<<<<<< ours"));
+        assert!(found.hint.unwrap().contains("`vibe install`"));
+    }
+
+    #[test]
+    fn credentials_are_refused_without_being_repeated() {
+        let error = "git+https://user:hunter2@host/x"
+            .parse::<LockedSource>()
+            .unwrap_err();
+        assert_eq!(error, LockedSourceError::Credentials);
+        assert!(!error.to_string().contains("hunter2"));
+        let text = "version = 1\n[[package]]\nid = 'a/b'\nversion = '1.0.0'\nsource = 'git+https://user:hunter2@host/x'\n";
+        assert!(!format!("{:?}", Lock::parse(text)).contains("hunter2"));
+    }
+
+    #[test]
+    fn a_newer_lock_is_named_whatever_its_shape() {
+        let found = Lock::parse("version = 2\npackage = 1\n");
+        assert_eq!(found, Err(LockError::Newer { found: 2 }));
+    }
+
+    #[test]
+    fn locks_of_the_cases_are_taken_or_refused_as_they_say() {
+        testing::check_cases("lock", 85, outcome);
+    }
+
+    fn any_hooks() -> impl Strategy<Value = BTreeMap<String, Sha256Digest>> {
+        let key = prop_oneof![
+            testing::any_path().prop_map(|path| path.to_string()),
+            "command:\\PC{1,8}",
+        ];
+        proptest::collection::btree_map(key, testing::any_digest(), 0..3)
+    }
+
+    /// `ref`, `subdir`, `commit`: what only a git source has.
+    fn any_git() -> impl Strategy<Value = [Option<String>; 3]> {
+        let subdir = testing::any_path().prop_map(|path| path.to_string());
+        (
+            proptest::option::of("(tag|branch|rev|range):[^\\PC]?\\PC{1,6}"),
+            proptest::option::of(subdir),
+            proptest::option::of("[0-9a-f]{40}"),
+        )
+            .prop_map(|(reference, subdir, commit)| [reference, subdir, commit])
+    }
+
+    fn any_source() -> impl Strategy<Value = LockedSource> {
+        prop_oneof![
+            "\\PC{1,8}".prop_map(LockedSource::Directory),
+            "(ssh://git@host|https://host|git@host:)/[a-z@:+]{0,6}".prop_map(LockedSource::Git),
+            "[\\PC\n\t\u{1b}]{1,8}".prop_map(LockedSource::Path),
+        ]
+    }
+
+    fn any_mode() -> impl Strategy<Value = Materialization> {
+        proptest::sample::select(vec![
+            Materialization::Copy,
+            Materialization::Hardlink,
+            Materialization::InPlace,
+        ])
+    }
+
+    fn any_package() -> impl Strategy<Value = LockedPackage> {
+        let content = (
+            proptest::option::of(testing::any_digest()),
+            any_mode(),
+            proptest::collection::btree_set(testing::any_id(), 0..3),
+            any_hooks(),
+        );
+        let name = (testing::any_id(), testing::any_version(), any_source());
+        (name, any_git(), content).prop_map(
+            |((id, version, source), git, (tree, materialization, dependencies, hooks))| {
+                let [reference, subdir, commit] = match source {
+                    LockedSource::Git(_) => git,
+                    _ => [None, None, None],
+                };
+                let is_path = matches!(source, LockedSource::Path(_));
+                LockedPackage {
+                    id,
+                    version,
+                    source,
+                    reference,
+                    subdir,
+                    commit,
+                    tree: tree
+                        .filter(|_| !is_path)
+                        .map(|digest| format!("tree1:{digest}").parse().unwrap()),
+                    materialization,
+                    dependencies: dependencies.into_iter().collect(),
+                    install_hooks: if is_path { BTreeMap::new() } else { hooks },
+                }
+            },
+        )
+    }
+
+    fn any_lock() -> impl Strategy<Value = Lock> {
+        proptest::collection::vec(any_package(), 0..5).prop_map(|mut packages| {
+            packages.sort_by(|one, other| one.id.cmp(&other.id));
+            packages.dedup_by(|one, other| one.id == other.id);
+            Lock { packages }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_lock_reads_back_as_it_was_written(lock in any_lock()) {
+            let text = lock.render();
+            let read = Lock::parse(&text).unwrap();
+            prop_assert_eq!(read.render(), text.as_str());
+            prop_assert_eq!(&read, &lock);
+            let mut reversed = lock;
+            reversed.packages.reverse();
+            reversed.packages.iter_mut().for_each(|package| package.dependencies.reverse());
+            prop_assert_eq!(reversed.render(), text);
+        }
+
+        #[test]
+        fn a_changed_lock_is_refused_or_reads_back(
+            lock in any_lock(),
+            from in any::<proptest::sample::Index>(),
+            length in 0..9_usize,
+            replacement in "[\\PC\n]{0,3}",
+        ) {
+            let text = testing::mutate(&lock.render(), from, length, &replacement);
+            if let Ok(read) = Lock::parse(&text) {
+                prop_assert_eq!(Lock::parse(&read.render()).unwrap(), read);
+            }
+        }
+    }
 }

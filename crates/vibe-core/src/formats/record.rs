@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn records_of_the_cases_are_taken_or_refused_as_they_say() {
-        testing::check_cases("record", 25, outcome);
+        testing::check_cases("record", 50, outcome);
     }
 
     fn any_record() -> impl Strategy<Value = SlotRecord> {

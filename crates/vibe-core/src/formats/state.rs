@@ -383,3 +383,413 @@ fn push_after(out: &mut String, path: &RelPath, after: &AfterFile) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::typed::testing;
+    use crate::identifier::PackageId;
+    use crate::version::Version;
+    use proptest::collection::{btree_map, vec};
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    fn slot(id: &str) -> SlotName {
+        let id: PackageId = id.parse().unwrap();
+        SlotName::new(&id, &Version::new(1, 0, 0))
+    }
+
+    fn plain_state() -> SlotState {
+        SlotState {
+            tree: crate::tree::Tree::default().id(),
+            phases: BTreeMap::new(),
+            reason: HookReason::Install,
+            previous_version: None,
+            after: BTreeMap::new(),
+            made: BTreeMap::new(),
+            adding: Vec::new(),
+            link_mode: LinkMode::Copy,
+            boot: None,
+            running: None,
+        }
+    }
+
+    fn path(text: &str) -> RelPath {
+        RelPath::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_state_has_the_documented_bytes() {
+        let digest = Sha256Digest::of(b"");
+        let full = SlotState {
+            phases: [
+                (Phase::PreInstall, PhaseState::Done),
+                (Phase::PostInstall, PhaseState::Owed),
+            ]
+            .into(),
+            reason: HookReason::Update,
+            previous_version: Some("0.9.0".into()),
+            after: [
+                (path("a"), AfterFile::Deleted),
+                (path("b"), AfterFile::File { digest, exec: true }),
+                (
+                    path("c"),
+                    AfterFile::File {
+                        digest,
+                        exec: false,
+                    },
+                ),
+            ]
+            .into(),
+            made: [(
+                path("d"),
+                MadePath {
+                    kind: MadeKind::Symlink,
+                    listing: digest,
+                },
+            )]
+            .into(),
+            adding: vec![TreeRow {
+                path: path("e"),
+                digest,
+                exec: true,
+            }],
+            link_mode: LinkMode::Reflink,
+            boot: Some("x\"y".into()),
+            running: Some(RunningHook {
+                phase: Phase::PostInstall,
+                process: Some(RunningProcess {
+                    pid: 7,
+                    start_time: Some(u64::MAX),
+                }),
+            }),
+            ..plain_state()
+        };
+        let state = MachineState {
+            slots: [(slot("a.z/b"), plain_state()), (slot("a/b"), full)].into(),
+        };
+        let tree = plain_state().tree;
+        let text = format!(
+            r#"schema = 1
+
+[[slot]]
+slot = "a.b/1.0.0"
+tree = "{tree}"
+reason = "update"
+previous-version = "0.9.0"
+link-mode = "reflink"
+boot = "x\"y"
+
+[slot.phases]
+pre-install = "done"
+post-install = "owed"
+
+[slot.running]
+phase = "post-install"
+pid = 7
+start-time = 18446744073709551615
+
+[[slot.after]]
+path = "a"
+deleted = true
+
+[[slot.after]]
+path = "b"
+sha256 = "{digest}"
+exec = true
+
+[[slot.after]]
+path = "c"
+sha256 = "{digest}"
+
+[[slot.made]]
+path = "d"
+kind = "symlink"
+listing = "{digest}"
+
+[[slot.adding]]
+path = "e"
+sha256 = "{digest}"
+exec = true
+
+[[slot]]
+slot = "a.z.b/1.0.0"
+tree = "{tree}"
+reason = "install"
+"#
+        );
+        assert_eq!(state.render(), text);
+        assert_eq!(MachineState::parse(&text), Ok(state));
+        assert_eq!(MachineState::default().render(), "schema = 1\n");
+    }
+
+    /// `rows` as the rest of a slot's table, and what is wrong with it, at which of its lines.
+    fn check_refused(rows: &str, message: &str, line: usize) {
+        let tree = plain_state().tree;
+        let head = format!(
+            "schema = 1\n[[slot]]\nslot = \"a.b/1.0.0\"\ntree = \"{tree}\"\nreason = \"install\"\n"
+        );
+        let digest = Sha256Digest::of(b"");
+        let text = format!("{head}{}", rows.replace("DIGEST", &format!("\"{digest}\"")));
+        let error = MachineState::parse(&text).unwrap_err();
+        let StateError::Malformed(found) = error else {
+            panic!("{rows}: {error}");
+        };
+        assert!(found.message.contains(message), "{rows}: {found}");
+        assert_eq!(
+            found.position.map(|p| p.line),
+            Some(line + 5),
+            "{rows}: {found}"
+        );
+    }
+
+    #[test]
+    fn a_state_that_breaks_a_rule_is_refused() {
+        for (rows, message, line) in [
+            ("colour = 1", "unknown key `colour`", 1),
+            ("link-mode = 'move'", "`move`", 1),
+            ("phases = { mid-install = 'owed' }", "`mid-install`", 1),
+            ("phases = { pre-install = 'late' }", "`late`", 1),
+            ("running = { pid = 7 }", "no `phase`", 1),
+            (
+                "running = { phase = 'pre-install', start-time = 7 }",
+                "needs a `pid`",
+                1,
+            ),
+            ("running = { phase = 'pre-install', pid = -1 }", "-1", 1),
+            (
+                "running = { phase = 'pre-install', session = 1 }",
+                "unknown key `session`",
+                1,
+            ),
+            (
+                "after = [{ path = 'a' }]",
+                "either `sha256` or `deleted`",
+                1,
+            ),
+            (
+                "after = [{ path = 'a', exec = true }]",
+                "either `sha256`",
+                1,
+            ),
+            (
+                "after = [{ path = 'a', deleted = false }]",
+                "only `true`",
+                1,
+            ),
+            (
+                "after = [{ path = 'a', sha256 = DIGEST, exec = false }]",
+                "only `true`",
+                1,
+            ),
+            (
+                "after = [{ path = 'a', sha256 = DIGEST, deleted = true }]",
+                "either `sha256`",
+                1,
+            ),
+            (
+                "after = [{ path = 'a', exec = true, deleted = true }]",
+                "either `sha256`",
+                1,
+            ),
+            (
+                "after = [{ path = '.vibe-slot.toml', deleted = true }]",
+                "vibe itself",
+                1,
+            ),
+            ("after = [{ path = '../a', deleted = true }]", "`..`", 1),
+            (
+                "after = [{ path = 'a', deleted = true, x = 1 }]",
+                "unknown key `x`",
+                1,
+            ),
+            (
+                "after = [{ path = 'b', deleted = true },\n{ path = 'a', deleted = true }]",
+                "out of order",
+                2,
+            ),
+            (
+                "made = [{ path = 'a', kind = 'file', listing = DIGEST },\n\
+                 { path = 'a', kind = 'file', listing = DIGEST }]",
+                "there twice",
+                2,
+            ),
+            (
+                "made = [{ path = 'a', kind = 'pipe', listing = DIGEST }]",
+                "`pipe`",
+                1,
+            ),
+            ("made = [{ path = 'a', kind = 'file' }]", "no `listing`", 1),
+            (
+                "made = [{ path = 'a', kind = 'file', listing = DIGEST, x = 1 }]",
+                "unknown key `x`",
+                1,
+            ),
+            (
+                "adding = [{ path = 'b', sha256 = DIGEST },\n{ path = 'a', sha256 = DIGEST }]",
+                "out of order",
+                2,
+            ),
+            (
+                "adding = [{ path = '.vibe-a', sha256 = DIGEST }]",
+                "vibe itself",
+                1,
+            ),
+            ("[[slot]]\nslot = 'a.a/1.0.0'", "no `tree`", 1),
+            ("[[slot]]\nslot = 'a/1.0.0'", "`a/1.0.0`", 2),
+            (
+                "[[slot]]\nslot = 'a.a/1.0.0'\nreason = 'retry'\n\
+                 tree = 'tree1:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'",
+                "`a.a/1.0.0` is out of order",
+                2,
+            ),
+        ] {
+            check_refused(rows, message, line);
+        }
+    }
+
+    #[test]
+    fn a_state_of_another_schema_is_named_whatever_its_shape() {
+        let parse = MachineState::parse;
+        assert_eq!(
+            parse("schema = 2\nslot = 1\n"),
+            Err(StateError::Newer { found: 2 })
+        );
+        for text in ["", "schema = 0", "schema = 1\nx = 1", "schema ="] {
+            assert!(
+                matches!(parse(text), Err(StateError::Malformed(_))),
+                "{text}"
+            );
+        }
+        assert_eq!(parse("schema = 1"), Ok(MachineState::default()));
+    }
+
+    #[test]
+    fn words_read_back() {
+        for mode in [LinkMode::Copy, LinkMode::Reflink, LinkMode::Hardlink] {
+            let word = format!("\"{}\"", mode.as_str());
+            assert_eq!(serde_json::to_string(&mode).unwrap(), word);
+        }
+        for kind in [
+            MadeKind::File,
+            MadeKind::Directory,
+            MadeKind::Symlink,
+            MadeKind::Other,
+        ] {
+            let word = format!("\"{}\"", kind.as_str());
+            assert_eq!(serde_json::to_string(&kind).unwrap(), word);
+        }
+    }
+
+    fn any_after() -> impl Strategy<Value = AfterFile> {
+        prop_oneof![
+            (testing::any_digest(), any::<bool>())
+                .prop_map(|(digest, exec)| AfterFile::File { digest, exec }),
+            Just(AfterFile::Deleted),
+        ]
+    }
+
+    fn any_made() -> impl Strategy<Value = MadePath> {
+        let kinds = [
+            MadeKind::File,
+            MadeKind::Directory,
+            MadeKind::Symlink,
+            MadeKind::Other,
+        ];
+        (select(kinds.to_vec()), testing::any_digest())
+            .prop_map(|(kind, listing)| MadePath { kind, listing })
+    }
+
+    fn any_running() -> impl Strategy<Value = RunningHook> {
+        let process = (any::<u32>(), option::of(any::<u64>()))
+            .prop_map(|(pid, start_time)| RunningProcess { pid, start_time });
+        (select(Phase::ALL.to_vec()), option::of(process))
+            .prop_map(|(phase, process)| RunningHook { phase, process })
+    }
+
+    fn any_state() -> impl Strategy<Value = SlotState> {
+        let phase_states = [
+            PhaseState::Owed,
+            PhaseState::Skipped,
+            PhaseState::Declined,
+            PhaseState::Done,
+        ];
+        let reasons = [
+            HookReason::Install,
+            HookReason::Update,
+            HookReason::Repair,
+            HookReason::Retry,
+            HookReason::Manual,
+        ];
+        let link_modes = [LinkMode::Copy, LinkMode::Reflink, LinkMode::Hardlink];
+        let words = (
+            testing::any_digest(),
+            select(reasons.to_vec()),
+            option::of("\\PC{0,6}"),
+            select(link_modes.to_vec()),
+            option::of("[\\PC\r\n]{0,6}"),
+        );
+        let rows = (
+            btree_map(testing::any_path(), any_after(), 0..3),
+            btree_map(testing::any_path(), any_made(), 0..3),
+            vec(testing::any_row(), 0..3),
+        );
+        let phases = btree_map(
+            select(Phase::ALL.to_vec()),
+            select(phase_states.to_vec()),
+            0..3,
+        );
+        (words, rows, phases, option::of(any_running())).prop_map(
+            |((tree, reason, previous_version, link_mode, boot), rows, phases, running)| {
+                let (after, made, mut adding) = rows;
+                adding.sort_by(|one: &TreeRow, other| one.path.cmp(&other.path));
+                adding.dedup_by(|one, other| one.path == other.path);
+                SlotState {
+                    tree: format!("tree1:{tree}").parse().unwrap(),
+                    phases,
+                    reason,
+                    previous_version,
+                    after,
+                    made,
+                    adding,
+                    link_mode,
+                    boot,
+                    running,
+                }
+            },
+        )
+    }
+
+    fn any_machine() -> impl Strategy<Value = MachineState> {
+        let name = (testing::any_id(), testing::any_version())
+            .prop_map(|(id, version)| SlotName::new(&id, &version));
+        btree_map(name, any_state(), 0..4).prop_map(|slots| MachineState { slots })
+    }
+
+    proptest! {
+        #[test]
+        fn a_state_reads_back_as_it_was_written(state in any_machine()) {
+            let text = state.render();
+            let read = MachineState::parse(&text).unwrap();
+            prop_assert_eq!(read.render(), text.as_str());
+            prop_assert_eq!(&read, &state);
+            let mut reversed = state;
+            reversed.slots.values_mut().for_each(|slot| slot.adding.reverse());
+            prop_assert_eq!(reversed.render(), text);
+        }
+
+        #[test]
+        fn a_changed_state_is_refused_or_reads_back(
+            state in any_machine(),
+            from in any::<proptest::sample::Index>(),
+            length in 0..9_usize,
+            replacement in "[\\PC\n]{0,3}",
+        ) {
+            let text = testing::mutate(&state.render(), from, length, &replacement);
+            if let Ok(read) = MachineState::parse(&text) {
+                prop_assert_eq!(MachineState::parse(&read.render()).unwrap(), read);
+            }
+        }
+    }
+}
