@@ -74,9 +74,18 @@ fn hex_value(digit: u8) -> Option<u8> {
     }
 }
 
+fn hex_digit(value: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(value)])
+}
+
 impl fmt::Display for Sha256Digest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            text.push(hex_digit(byte / 16));
+            text.push(hex_digit(byte % 16));
+        }
+        out.write_str(&text)
     }
 }
 

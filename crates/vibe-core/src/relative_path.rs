@@ -166,6 +166,10 @@ impl RelPath {
 }
 
 fn folded(text: &str) -> String {
+    // The same for ASCII, which nearly every name of a large package is, at a tenth of the cost.
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let normal: String = text.nfkc().collect();
     caseless::default_case_fold_str(&normal).nfkc().collect()
 }
