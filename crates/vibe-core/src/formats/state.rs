@@ -419,10 +419,9 @@ mod tests {
         RelPath::new(text).unwrap()
     }
 
-    #[test]
-    fn a_state_has_the_documented_bytes() {
+    fn full_state() -> SlotState {
         let digest = Sha256Digest::of(b"");
-        let full = SlotState {
+        SlotState {
             phases: [
                 (Phase::PreInstall, PhaseState::Done),
                 (Phase::PostInstall, PhaseState::Owed),
@@ -465,12 +464,13 @@ mod tests {
                 }),
             }),
             ..plain_state()
-        };
-        let state = MachineState {
-            slots: [(slot("a.z/b"), plain_state()), (slot("a/b"), full)].into(),
-        };
+        }
+    }
+
+    fn documented_text() -> String {
+        let digest = Sha256Digest::of(b"");
         let tree = plain_state().tree;
-        let text = format!(
+        format!(
             r#"schema = 1
 
 [[slot]]
@@ -518,135 +518,104 @@ slot = "a.z.b/1.0.0"
 tree = "{tree}"
 reason = "install"
 "#
-        );
-        assert_eq!(state.render(), text);
-        assert_eq!(MachineState::parse(&text), Ok(state));
+        )
+    }
+
+    #[test]
+    fn a_state_has_the_documented_bytes() {
+        let slots = [(slot("a.z/b"), plain_state()), (slot("a/b"), full_state())];
+        let state = MachineState {
+            slots: slots.into(),
+        };
+        assert_eq!(state.render(), documented_text());
+        assert_eq!(MachineState::parse(&documented_text()), Ok(state));
         assert_eq!(MachineState::default().render(), "schema = 1\n");
     }
 
-    /// `rows` as the rest of a slot's table, and what is wrong with it, at which of its lines.
-    fn check_refused(rows: &str, message: &str, line: usize) {
+    /// `rows` as the rest of a slot's table, and what is wrong at which line of them.
+    fn check_refused_at(rows: &str, message: &str, line: usize) {
         let tree = plain_state().tree;
         let head = format!(
             "schema = 1\n[[slot]]\nslot = \"a.b/1.0.0\"\ntree = \"{tree}\"\nreason = \"install\"\n"
         );
-        let digest = Sha256Digest::of(b"");
-        let text = format!("{head}{}", rows.replace("DIGEST", &format!("\"{digest}\"")));
+        let digest = format!("'{}'", Sha256Digest::of(b""));
+        let text = format!("{head}{}", rows.replace("DIGEST", &digest));
         let error = MachineState::parse(&text).unwrap_err();
         let StateError::Malformed(found) = error else {
             panic!("{rows}: {error}");
         };
         assert!(found.message.contains(message), "{rows}: {found}");
-        assert_eq!(
-            found.position.map(|p| p.line),
-            Some(line + 5),
-            "{rows}: {found}"
-        );
+        let found_line = found.position.map(|position| position.line);
+        assert_eq!(found_line, Some(line + 5), "{rows}: {found}");
+    }
+
+    /// The same for rows whose last line is wrong.
+    fn check_refused(rows: &str, message: &str) {
+        check_refused_at(rows, message, rows.lines().count());
     }
 
     #[test]
     fn a_state_that_breaks_a_rule_is_refused() {
-        for (rows, message, line) in [
-            ("colour = 1", "unknown key `colour`", 1),
-            ("link-mode = 'move'", "`move`", 1),
-            ("phases = { mid-install = 'owed' }", "`mid-install`", 1),
-            ("phases = { pre-install = 'late' }", "`late`", 1),
-            ("running = { pid = 7 }", "no `phase`", 1),
-            (
-                "running = { phase = 'pre-install', start-time = 7 }",
-                "needs a `pid`",
-                1,
-            ),
-            ("running = { phase = 'pre-install', pid = -1 }", "-1", 1),
-            (
-                "running = { phase = 'pre-install', session = 1 }",
-                "unknown key `session`",
-                1,
-            ),
-            (
-                "after = [{ path = 'a' }]",
-                "either `sha256` or `deleted`",
-                1,
-            ),
-            (
-                "after = [{ path = 'a', exec = true }]",
-                "either `sha256`",
-                1,
-            ),
-            (
-                "after = [{ path = 'a', deleted = false }]",
-                "only `true`",
-                1,
-            ),
-            (
-                "after = [{ path = 'a', sha256 = DIGEST, exec = false }]",
-                "only `true`",
-                1,
-            ),
-            (
-                "after = [{ path = 'a', sha256 = DIGEST, deleted = true }]",
-                "either `sha256`",
-                1,
-            ),
-            (
-                "after = [{ path = 'a', exec = true, deleted = true }]",
-                "either `sha256`",
-                1,
-            ),
-            (
-                "after = [{ path = '.vibe-slot.toml', deleted = true }]",
-                "vibe itself",
-                1,
-            ),
-            ("after = [{ path = '../a', deleted = true }]", "`..`", 1),
-            (
-                "after = [{ path = 'a', deleted = true, x = 1 }]",
-                "unknown key `x`",
-                1,
-            ),
-            (
-                "after = [{ path = 'b', deleted = true },\n{ path = 'a', deleted = true }]",
-                "out of order",
-                2,
-            ),
-            (
-                "made = [{ path = 'a', kind = 'file', listing = DIGEST },\n\
-                 { path = 'a', kind = 'file', listing = DIGEST }]",
-                "there twice",
-                2,
-            ),
-            (
-                "made = [{ path = 'a', kind = 'pipe', listing = DIGEST }]",
-                "`pipe`",
-                1,
-            ),
-            ("made = [{ path = 'a', kind = 'file' }]", "no `listing`", 1),
-            (
-                "made = [{ path = 'a', kind = 'file', listing = DIGEST, x = 1 }]",
-                "unknown key `x`",
-                1,
-            ),
-            (
-                "adding = [{ path = 'b', sha256 = DIGEST },\n{ path = 'a', sha256 = DIGEST }]",
-                "out of order",
-                2,
-            ),
-            (
-                "adding = [{ path = '.vibe-a', sha256 = DIGEST }]",
-                "vibe itself",
-                1,
-            ),
-            ("[[slot]]\nslot = 'a.a/1.0.0'", "no `tree`", 1),
-            ("[[slot]]\nslot = 'a/1.0.0'", "`a/1.0.0`", 2),
-            (
-                "[[slot]]\nslot = 'a.a/1.0.0'\nreason = 'retry'\n\
-                 tree = 'tree1:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'",
-                "`a.a/1.0.0` is out of order",
-                2,
-            ),
+        let check = check_refused;
+        check("colour = 1", "unknown key `colour`");
+        check("link-mode = 'move'", "`move`");
+        check("phases = { mid-install = 'owed' }", "`mid-install`");
+        check("phases = { pre-install = 'late' }", "`late`");
+        check("running = { pid = 7 }", "no `phase`");
+        let hook = |rest: &str| format!("running = {{ phase = 'pre-install', {rest} }}");
+        check(&hook("start-time = 7"), "needs a `pid`");
+        check(&hook("pid = -1"), "-1");
+        check(&hook("session = 1"), "unknown key `session`");
+    }
+
+    #[test]
+    fn what_a_hook_left_is_said_in_one_way() {
+        let check = |rest: &str, message| {
+            check_refused(&format!("after = [{{ path = 'a'{rest} }}]"), message);
+        };
+        check("", "either `sha256` or `deleted`");
+        check(", exec = true", "either `sha256`");
+        check(", exec = true, deleted = true", "either `sha256`");
+        check(", sha256 = DIGEST, deleted = true", "either `sha256`");
+        check(", sha256 = DIGEST, exec = false", "only `true`");
+        check(", deleted = false", "only `true`");
+        check(", deleted = true, x = 1", "unknown key `x`");
+    }
+
+    #[test]
+    fn rows_of_a_slot_are_sorted_payload_paths() {
+        for (key, rest) in [
+            ("after", "deleted = true"),
+            ("made", "kind = 'file', listing = DIGEST"),
+            ("adding", "sha256 = DIGEST"),
         ] {
-            check_refused(rows, message, line);
+            let rows = |one: &str, other: &str| {
+                format!("{key} = [{{ path = '{one}', {rest} }},\n{{ path = '{other}', {rest} }}]")
+            };
+            check_refused(&rows("b", "a"), "`a` is out of order");
+            check_refused(&rows("a", "a"), "`a` is there twice");
+            check_refused(&rows("a", "../b"), "`..`");
+            if key != "made" {
+                check_refused(&rows(".a", ".vibe-slot.toml"), "a name of vibe itself");
+            }
         }
+        check_refused(
+            "made = [{ path = 'a', kind = 'pipe', listing = DIGEST }]",
+            "`pipe`",
+        );
+        check_refused("made = [{ path = 'a', kind = 'file' }]", "no `listing`");
+        let unknown = "made = [{ path = 'a', kind = 'file', listing = DIGEST, x = 1 }]";
+        check_refused(unknown, "unknown key `x`");
+    }
+
+    #[test]
+    fn slots_are_whole_and_sorted_by_their_directory() {
+        let tree = plain_state().tree;
+        check_refused("[[slot]]\nslot = 'a/1.0.0'", "`a/1.0.0`");
+        check_refused_at("[[slot]]\nslot = 'a.c/1.0.0'", "no `tree`", 1);
+        let whole = |name| format!("[[slot]]\nslot = '{name}'\nreason = 'retry'\ntree = '{tree}'");
+        check_refused_at(&whole("a.a/1.0.0"), "`a.a/1.0.0` is out of order", 2);
+        check_refused_at(&whole("a.b/1.0.0"), "`a.b/1.0.0` is there twice", 2);
     }
 
     #[test]
