@@ -248,11 +248,11 @@ impl Lock {
 
 /// The first line that a merge left behind, if one is there.
 fn merge_conflict(text: &str) -> Option<Diagnostic> {
-    let (index, line) = text
-        .lines()
-        .enumerate()
-        .find(|(_, line)| CONFLICT_MARKERS.iter().any(|mark| line.starts_with(mark)))?;
-    let offset = line.as_ptr().addr() - text.as_ptr().addr();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let index = lines
+        .iter()
+        .position(|line| CONFLICT_MARKERS.iter().any(|mark| line.starts_with(mark)))?;
+    let offset = lines[..index].iter().map(|line| line.len()).sum();
     let message = format!("merge conflict at line {}", index + 1);
     let hint = "resolve it by taking either side, then run `vibe install`";
     Some(Diagnostic::at(text, offset, message).hint(hint))
