@@ -1,0 +1,226 @@
+//! Why there is no solution, as data, and in words for someone who never saw a solver.
+
+use std::fmt;
+
+use vibe_core::text::{escape, nearest};
+use vibe_core::{Constraint, PackageId, Version};
+
+/// Versions shown at most where a message lists those there are; the highest ones.
+const VERSIONS_SHOWN: usize = 10;
+
+/// Why [`resolve`](crate::resolve) gave no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError<E: std::error::Error + 'static> {
+    /// A required package has no version at all.
+    #[error("there is no package {}{}", .chain.package, lines(.chain, Says::Requires))]
+    Unknown {
+        /// Who requires it; its last package is the unknown one.
+        chain: Box<Chain>,
+    },
+    /// No version satisfies one constraint, whatever else is chosen.
+    #[error(
+        "no version of {} satisfies {}{}{}",
+        .chain.package,
+        .chain.constraint,
+        lines(.chain, Says::Requires),
+        versions(.available)
+    )]
+    NoVersion {
+        /// Who requires it, with the constraint.
+        chain: Box<Chain>,
+        /// The versions there are, lowest first.
+        available: Vec<Version>,
+    },
+    /// Requirements that cannot be satisfied together.
+    #[error(transparent)]
+    Conflict(Box<Conflict>),
+    /// The index gave no answer.
+    #[error(transparent)]
+    Index(E),
+}
+
+/// Requirements of one package that no version satisfies together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Conflict {
+    /// The package.
+    pub package: PackageId,
+    /// Who requires it, and how; at least one.
+    pub requirers: Vec<Chain>,
+    /// Who refuses to stand beside it, and in which versions.
+    pub refusers: Vec<Chain>,
+    /// The versions there are, lowest first.
+    pub available: Vec<Version>,
+    /// The packages of these chains that have other versions in range; those do not help either.
+    pub tried: Vec<PackageId>,
+}
+
+/// A path of requirements from the project to a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// The project's name.
+    pub root: String,
+    /// The packages in between, each required by the one before it.
+    pub steps: Vec<Step>,
+    /// The package that the last step, or the project if there is none, speaks of.
+    pub package: PackageId,
+    /// In which versions.
+    pub constraint: Constraint,
+}
+
+/// One package of a [`Chain`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The package.
+    pub package: PackageId,
+    /// How the one before it requires it.
+    pub constraint: Constraint,
+    /// The version that requires the next.
+    pub version: Version,
+}
+
+#[derive(Clone, Copy)]
+enum Says {
+    Requires,
+    Refuses,
+}
+
+impl fmt::Display for Chain {
+    /// `hello -> org.a/x 1.0.0 -> org.c/z ^1`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", escape(&self.root))?;
+        for step in &self.steps {
+            write!(out, " -> {} {}", step.package, step.version)?;
+        }
+        write!(out, " -> {} {}", self.package, self.constraint)
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = match self.refusers[..] {
+            [] => "everything that requires it",
+            _ => "all that is said of it",
+        };
+        write!(out, "no version of {} satisfies {all}", self.package)?;
+        for chain in &self.requirers {
+            out.write_str(&lines(chain, Says::Requires))?;
+        }
+        for chain in &self.refusers {
+            out.write_str(&lines(chain, Says::Refuses))?;
+        }
+        out.write_str(&versions(&self.available))?;
+        if !self.tried.is_empty() {
+            let tried: Vec<&str> = self.tried.iter().map(PackageId::as_str).collect();
+            write!(
+                out,
+                "\n  other versions of {} do not help",
+                tried.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// One line per requirement of `chain`, each a step further in, each after a line break. `last` is
+/// what the end of the chain says.
+fn lines(chain: &Chain, last: Says) -> String {
+    let mut text = String::new();
+    let mut subject = escape(&chain.root);
+    let mut indent = 2;
+    for step in &chain.steps {
+        let (package, constraint) = (&step.package, &step.constraint);
+        text += &format!("\n{:indent$}{subject} requires {package} {constraint}", "");
+        subject = format!("{package} {}", step.version);
+        indent += 2;
+    }
+    let verb = match last {
+        Says::Requires => "requires",
+        Says::Refuses => "conflicts with",
+    };
+    let (package, constraint) = (&chain.package, &chain.constraint);
+    text + &format!("\n{:indent$}{subject} {verb} {package} {constraint}", "")
+}
+
+/// The line that says which versions there are.
+fn versions(available: &[Version]) -> String {
+    let older = available.len().saturating_sub(VERSIONS_SHOWN);
+    let shown: Vec<String> = available[older..].iter().map(Version::to_string).collect();
+    let mut text = format!("\n  versions there are: {}", shown.join(", "));
+    if older > 0 {
+        text += &format!(" and {older} older");
+    }
+    if available.iter().any(|version| !version.pre.is_empty()) {
+        text +=
+            "\n  a prerelease is only taken where the constraint names one, as in `^1.0.0-rc.1`";
+    }
+    text
+}
+
+/// The id among `known` that `unknown` was most likely meant to be, if one is near enough.
+pub fn nearest_id<'a>(
+    unknown: &PackageId,
+    known: impl IntoIterator<Item = &'a PackageId>,
+) -> Option<PackageId> {
+    let near = nearest(unknown.as_str(), known.into_iter().map(PackageId::as_str))?;
+    Some(near.parse().expect("the text of an id is an id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vibe_core::version::parse_version;
+
+    #[test]
+    fn a_chain_reads_from_the_project_to_the_package() {
+        let chain = Chain {
+            root: "hel\u{1b}lo".to_owned(),
+            steps: vec![Step {
+                package: "org.a/x".parse().unwrap(),
+                constraint: "*".parse().unwrap(),
+                version: parse_version("1.0.0").unwrap(),
+            }],
+            package: "org.c/z".parse().unwrap(),
+            constraint: "^1".parse().unwrap(),
+        };
+        assert_eq!(
+            chain.to_string(),
+            "hel\\x1Blo -> org.a/x 1.0.0 -> org.c/z ^1"
+        );
+        assert_eq!(
+            lines(&chain, Says::Refuses),
+            "\n  hel\\x1Blo requires org.a/x *\n    org.a/x 1.0.0 conflicts with org.c/z ^1"
+        );
+    }
+
+    #[test]
+    fn only_the_highest_versions_are_listed() {
+        let numbered = |count: u64| {
+            (0..count)
+                .map(|n| Version::new(n, 0, 0))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            versions(&numbered(2)),
+            "\n  versions there are: 0.0.0, 1.0.0"
+        );
+        assert!(versions(&numbered(10)).ends_with(
+            "are: 0.0.0, 1.0.0, 2.0.0, 3.0.0, 4.0.0, 5.0.0, 6.0.0, 7.0.0, 8.0.0, 9.0.0"
+        ));
+        assert!(versions(&numbered(11)).contains("are: 1.0.0, "));
+        assert!(versions(&numbered(11)).ends_with(", 10.0.0 and 1 older"));
+    }
+
+    #[test]
+    fn a_list_with_a_prerelease_says_how_to_ask_for_one() {
+        let text = versions(&[parse_version("1.0.0-rc.1").unwrap()]);
+        assert!(text.ends_with("names one, as in `^1.0.0-rc.1`"), "{text}");
+    }
+
+    #[test]
+    fn a_near_id_is_suggested() {
+        let known = ["org.example/lint", "org.example/fmt"].map(|id| id.parse().unwrap());
+        let near = |id: &str| nearest_id(&id.parse().unwrap(), &known);
+        assert_eq!(near("org.example/lnit"), Some(known[0].clone()));
+        assert_eq!(near("com.elsewhere/other"), None);
+    }
+}
