@@ -7,7 +7,7 @@
 mod cached;
 mod error;
 mod explain;
-
+pub mod lock_check;
 #[cfg(test)]
 mod oracle;
 mod provider;

@@ -14,7 +14,7 @@ use crate::{Chain, Request, Resolution, ResolveError, resolve};
 
 /// The packages of a universe; one without versions is unknown.
 #[derive(Debug, Clone, Default)]
-struct Universe(BTreeMap<PackageId, BTreeMap<Version, Requirements>>);
+pub(crate) struct Universe(pub(crate) BTreeMap<PackageId, BTreeMap<Version, Requirements>>);
 
 impl Index for Universe {
     type Error = Infallible;

@@ -169,3 +169,326 @@ fn broken_refusal<I: Index>(
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::Universe;
+    use vibe_core::version::parse_version;
+
+    fn id(name: &str) -> PackageId {
+        format!("org.example/{name}").parse().unwrap()
+    }
+
+    /// `a ^1, b *, !c ^2`: requirements, and conflicts after a `!`.
+    fn requirements(text: &str) -> Requirements {
+        let mut requirements = Requirements::default();
+        for part in text.split(", ").filter(|part| !part.is_empty()) {
+            let (name, constraint) = part.split_once(' ').unwrap();
+            let constraint = constraint.parse().unwrap();
+            match name.strip_prefix('!') {
+                Some(refused) => requirements.conflicts.push((id(refused), constraint)),
+                None => drop(requirements.requires.insert(id(name), constraint)),
+            }
+        }
+        requirements
+    }
+
+    /// One `name version: requirements` each.
+    fn universe(rows: &[&str]) -> Universe {
+        let mut universe = Universe::default();
+        for row in rows {
+            let (package, asked) = row.split_once(':').unwrap();
+            let (name, version) = package.split_once(' ').unwrap();
+            let version = parse_version(version).unwrap();
+            let versions = universe.0.entry(id(name)).or_default();
+            versions.insert(version, requirements(asked.trim()));
+        }
+        universe
+    }
+
+    fn request(asked: &str, held: &[(&str, &str)]) -> Request {
+        let held = held.iter();
+        Request {
+            root: "hello".to_owned(),
+            requirements: requirements(asked),
+            held: held
+                .map(|(name, version)| (id(name), parse_version(version).unwrap()))
+                .collect(),
+        }
+    }
+
+    /// What is chosen, as `a 1.0.0, b 2.0.0`.
+    #[track_caller]
+    fn check_held(rows: &[&str], asked: &str, held: &[(&str, &str)], expected: (&str, &[&str])) {
+        let resolution = resolve(&universe(rows), &request(asked, held)).unwrap();
+        let packages = resolution.packages.iter();
+        let chosen: Vec<String> = packages
+            .map(|(id, resolved)| format!("{} {}", id.name(), resolved.version))
+            .collect();
+        let released: Vec<&str> = resolution.released.iter().map(PackageId::name).collect();
+        assert_eq!((&*chosen.join(", "), &*released), expected);
+    }
+
+    #[track_caller]
+    fn check(rows: &[&str], asked: &str, expected: &str) {
+        check_held(rows, asked, &[], (expected, &[]));
+    }
+
+    #[track_caller]
+    fn check_refused(rows: &[&str], asked: &str, expected: &str) {
+        let error = resolve(&universe(rows), &request(asked, &[])).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn an_empty_project_needs_nothing() {
+        check(&["a 1.0.0:"], "", "");
+    }
+
+    #[test]
+    fn the_highest_version_that_satisfies_is_chosen() {
+        let chain = [
+            "a 1.0.0: b *",
+            "a 1.9.0: b ^1",
+            "a 1.10.0: b ^1",
+            "a 2.0.0:",
+            "b 1.0.0: c *",
+            "b 1.5.0: c *",
+            "b 2.0.0:",
+            "c 3.0.0:",
+            "c 10.0.0:",
+        ];
+        check(&chain, "a ^1", "a 1.10.0, b 1.5.0, c 10.0.0");
+    }
+
+    #[test]
+    fn dependencies_are_listed_sorted_and_without_the_package_itself() {
+        let rows = ["z 1.0.0: b *, a *, z *", "a 1.0.0:", "b 1.0.0:"];
+        let resolution = resolve(&universe(&rows), &request("z *", &[])).unwrap();
+        let dependencies = &resolution.packages[&id("z")].dependencies;
+        assert_eq!(dependencies, &[id("a"), id("b")]);
+    }
+
+    #[test]
+    fn a_prerelease_is_chosen_only_where_a_constraint_names_one() {
+        let rows = ["a 1.0.0:", "a 1.1.0-rc.1:", "b 1.0.0: a >=1.1.0-rc.1"];
+        check(&rows, "a ^1", "a 1.0.0");
+        check(&rows, "a ^1.1.0-rc.0", "a 1.1.0-rc.1");
+        check(&rows, "b *", "a 1.1.0-rc.1, b 1.0.0");
+    }
+
+    #[test]
+    fn of_versions_that_differ_in_build_metadata_the_highest_is_chosen() {
+        check(
+            &["a 1.0.0+9:", "a 1.0.0+10:", "a 1.0.0:"],
+            "a =1.0.0",
+            "a 1.0.0+10",
+        );
+    }
+
+    #[test]
+    fn cycles_and_self_dependencies_end() {
+        check(&["a 1.0.0: b *", "b 1.0.0: a *"], "a *", "a 1.0.0, b 1.0.0");
+        check(&["a 1.0.0: a ^1", "a 2.0.0: a ^1"], "a *", "a 1.0.0");
+    }
+
+    #[test]
+    fn a_lower_version_is_taken_where_the_highest_clashes() {
+        let rows = [
+            "a 1.0.0: b ^1",
+            "a 1.1.0: b ^2",
+            "b 1.0.0:",
+            "b 2.0.0:",
+            "c 1.0.0: b ^1",
+        ];
+        check(&rows, "a *, c *", "a 1.0.0, b 1.0.0, c 1.0.0");
+    }
+
+    #[test]
+    fn a_conflict_keeps_versions_out_and_brings_nothing_in() {
+        let rows = ["a 1.0.0: !b ^2", "b 1.0.0:", "b 2.0.0:"];
+        check(&rows, "a *", "a 1.0.0");
+        check(&rows, "a *, b *", "a 1.0.0, b 1.0.0");
+        check(&rows, "b *, !b >=2", "b 1.0.0");
+        check(&["a 1.0.0: !a *"], "a *", "a 1.0.0");
+    }
+
+    #[test]
+    fn held_versions_stay_while_any_solution_keeps_them() {
+        let rows = ["a 1.0.0:", "a 1.1.0:", "b 1.0.0: a *", "b 1.1.0: a =1.1.0"];
+        check_held(
+            &rows,
+            "a *, b *",
+            &[("a", "1.0.0")],
+            ("a 1.0.0, b 1.0.0", &[]),
+        );
+        check_held(&rows, "a *", &[("b", "1.0.0")], ("a 1.1.0", &[]));
+    }
+
+    #[test]
+    fn held_versions_are_released_only_where_they_are_in_the_way() {
+        let rows = [
+            "a 1.0.0:",
+            "a 1.1.0:",
+            "b 1.0.0:",
+            "b 1.1.0:",
+            "c 1.0.0: a ^1.1",
+        ];
+        let held = [("a", "1.0.0"), ("b", "1.0.0")];
+        check_held(
+            &rows,
+            "b *, c *",
+            &held,
+            ("a 1.1.0, b 1.0.0, c 1.0.0", &["a"]),
+        );
+        let gone = [("a", "1.0.5"), ("b", "1.0.0")];
+        check_held(&rows, "a *, b *", &gone, ("a 1.1.0, b 1.0.0", &["a"]));
+    }
+
+    #[test]
+    fn a_conflict_prints_every_chain_of_requirers() {
+        check_refused(
+            &[
+                "a 1.2.0: core ^1",
+                "b 2.0.0: c *",
+                "c 1.0.0: core =2.0.0",
+                "c 1.5.0: core ^2",
+                "core 1.0.0:",
+                "core 1.1.0:",
+                "core 2.0.0:",
+                "d 1.0.0:",
+                "c 1.4.0: nothing *",
+            ],
+            "a ^1, b ^2, core >=1.1, d *",
+            "no version of org.example/core satisfies everything that requires it
+  hello requires org.example/a ^1
+    org.example/a 1.2.0 requires org.example/core ^1
+  hello requires org.example/b ^2
+    org.example/b 2.0.0 requires org.example/c *
+      org.example/c 1.5.0 requires org.example/core ^2
+  versions there are: 1.0.0, 1.1.0, 2.0.0
+  other versions of org.example/c do not help",
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_who_refuses_whom() {
+        check_refused(
+            &["a 1.0.0: !b ^1", "b 1.0.0:", "c 1.0.0: b ^1"],
+            "a *, c *",
+            "no version of org.example/b satisfies all that is said of it
+  hello requires org.example/c *
+    org.example/c 1.0.0 requires org.example/b ^1
+  hello requires org.example/a *
+    org.example/a 1.0.0 conflicts with org.example/b ^1
+  versions there are: 1.0.0",
+        );
+    }
+
+    #[test]
+    fn a_package_that_does_not_suit_itself_is_a_conflict() {
+        check_refused(
+            &["a 1.0.0: a ^2", "a 2.0.0: a ^1"],
+            "a *",
+            "no version of org.example/a satisfies everything that requires it
+  hello requires org.example/a *
+  hello requires org.example/a *
+    org.example/a 2.0.0 requires org.example/a ^1
+  hello requires org.example/a *
+    org.example/a 1.0.0 requires org.example/a ^2
+  versions there are: 1.0.0, 2.0.0
+  other versions of org.example/a do not help",
+        );
+    }
+
+    #[test]
+    fn an_unknown_package_is_named_with_its_chain() {
+        check_refused(
+            &["a 1.0.0: nothing ^1"],
+            "a ^1",
+            "there is no package org.example/nothing
+  hello requires org.example/a ^1
+    org.example/a 1.0.0 requires org.example/nothing ^1",
+        );
+    }
+
+    #[test]
+    fn a_constraint_that_nothing_satisfies_is_named_with_its_chain() {
+        check_refused(
+            &["a 1.0.0: b ^2", "b 1.0.0:", "b 2.0.0-rc.1:"],
+            "a ^1",
+            "no version of org.example/b satisfies ^2
+  hello requires org.example/a ^1
+    org.example/a 1.0.0 requires org.example/b ^2
+  versions there are: 1.0.0, 2.0.0-rc.1
+  a prerelease is only taken where the constraint names one, as in `^1.0.0-rc.1`",
+        );
+    }
+
+    /// Knows `a` alone, and fails over everything else.
+    struct Failing;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("reading {0} failed")]
+    struct Unread(String);
+
+    impl Index for Failing {
+        type Error = Unread;
+
+        fn versions(&self, id: &PackageId) -> Result<Vec<Version>, Unread> {
+            match id.name() {
+                "a" | "opaque" => Ok(vec![Version::new(1, 0, 0)]),
+                name => Err(Unread(name.to_owned())),
+            }
+        }
+
+        fn requirements(&self, id: &PackageId, _: &Version) -> Result<Requirements, Unread> {
+            match id.name() {
+                "a" => Ok(requirements("!refused *")),
+                name => Err(Unread(name.to_owned())),
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_that_fails_is_passed_on() {
+        for name in ["unlisted", "opaque"] {
+            let error = resolve(&Failing, &request(&format!("{name} *"), &[])).unwrap_err();
+            assert!(matches!(error, ResolveError::Index(_)));
+            assert_eq!(error.to_string(), format!("reading {name} failed"));
+        }
+    }
+
+    #[test]
+    fn nobody_asks_for_a_package_that_is_only_refused_or_held() {
+        let request = request("a *, !other *", &[("third", "1.0.0")]);
+        assert_eq!(resolve(&Failing, &request).unwrap().packages.len(), 1);
+    }
+
+    #[test]
+    fn a_large_universe_is_solved_in_one_sweep() {
+        let mut rows = Vec::new();
+        for package in 0..60 {
+            for minor in 0..20 {
+                let next = [package + 1, package + 7].map(|next| format!("p{next} ^1.{minor}"));
+                let next = if package < 53 {
+                    next.join(", ")
+                } else {
+                    String::new()
+                };
+                rows.push(format!("p{package} 1.{minor}.0: {next}"));
+            }
+        }
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let resolution = resolve(&universe(&rows), &request("p0 *", &[])).unwrap();
+        assert_eq!(resolution.packages.len(), 60);
+        let highest = Version::new(1, 19, 0);
+        assert!(
+            resolution
+                .packages
+                .values()
+                .all(|chosen| chosen.version == highest)
+        );
+    }
+}

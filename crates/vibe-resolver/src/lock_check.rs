@@ -1,0 +1,837 @@
+//! Whether a lock satisfies the manifests, found without solving.
+//!
+//! A published version never changes, so the lock's word on what it depends on is taken; the
+//! project and its path packages are files that anybody may have edited, so theirs is not.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::manifest::Materialization;
+use vibe_core::text::escape;
+use vibe_core::{Constraint, PackageId, Version};
+
+/// What a manifest of this project asks of one package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// From a registry.
+    Registry {
+        /// The versions that satisfy.
+        constraint: Constraint,
+    },
+    /// From a directory.
+    Path {
+        /// The directory, relative to the root manifest, as a lock writes it.
+        path: String,
+        /// The versions that satisfy; `None`: whichever is there.
+        constraint: Option<Constraint>,
+    },
+}
+
+/// A path package, as its own manifest has it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalPackage {
+    /// Its version.
+    pub version: Version,
+    /// What it requires.
+    pub requires: BTreeMap<PackageId, Wanted>,
+    /// What may not stand beside it.
+    pub conflicts: Vec<(PackageId, Constraint)>,
+}
+
+/// Who asks for something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requirer {
+    /// The project itself.
+    Project,
+    /// This package.
+    Package(PackageId),
+}
+
+impl fmt::Display for Requirer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Project => out.write_str("the project"),
+            Self::Package(id) => id.fmt(out),
+        }
+    }
+}
+
+/// What a [`LockProblem`] means for a run that may not change the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockProblemKind {
+    /// The manifests moved on: the lock has to be made anew.
+    OutOfDate,
+    /// The lock names another place than the manifests do.
+    Integrity,
+}
+
+/// One way in which a lock does not satisfy the manifests.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockProblem {
+    /// The locked version is out of range.
+    #[error("{requirer} requires {id} {constraint}, but vibe.lock has {locked}")]
+    Unsatisfied {
+        /// Who requires it.
+        requirer: Requirer,
+        /// The package.
+        id: PackageId,
+        /// The versions that satisfy.
+        constraint: Constraint,
+        /// The one locked.
+        locked: Version,
+    },
+    /// A conflict stated by the project or a path package.
+    #[error("{requirer} conflicts with {id} {constraint}, but vibe.lock has {locked}")]
+    Refused {
+        /// Who refuses it.
+        requirer: Requirer,
+        /// The package.
+        id: PackageId,
+        /// The versions refused.
+        constraint: Constraint,
+        /// The one locked.
+        locked: Version,
+    },
+    /// A required package has no entry.
+    #[error("{requirer} requires {id}, but vibe.lock has no entry for it")]
+    Missing {
+        /// Who requires it.
+        requirer: Requirer,
+        /// The package.
+        id: PackageId,
+    },
+    /// An entry that nothing requires.
+    #[error("vibe.lock has {id} {locked}, but nothing requires it")]
+    Extra {
+        /// The package.
+        id: PackageId,
+        /// Its locked version.
+        locked: Version,
+    },
+    /// An entry without the identity that its kind must have.
+    #[error("vibe.lock has {id} from {} without `{key}`, which such an entry must state", source_text(.locked))]
+    WithoutIdentity {
+        /// The package.
+        id: PackageId,
+        /// Its locked source.
+        locked: LockedSource,
+        /// The key that is absent.
+        key: &'static str,
+    },
+    /// A path package locked from elsewhere, or the other way round.
+    #[error("{id} is required from a {}, but vibe.lock has it from {}", if *.is_path { "path" } else { "registry" }, source_text(.locked))]
+    SourceDiffers {
+        /// The package.
+        id: PackageId,
+        /// Whether the manifests take it from a path.
+        is_path: bool,
+        /// Its locked source.
+        locked: LockedSource,
+    },
+    /// A path package has another version by now.
+    #[error("{id} is {version} in its own manifest, but vibe.lock has {locked}")]
+    VersionDiffers {
+        /// The package.
+        id: PackageId,
+        /// Its version now.
+        version: Version,
+        /// The one locked.
+        locked: Version,
+    },
+    /// A path package requires other packages by now.
+    #[error("{id} requires {} in its own manifest, but vibe.lock lists {}", listed(.requires), listed(.locked))]
+    DependenciesDiffer {
+        /// The package.
+        id: PackageId,
+        /// What it requires now, sorted.
+        requires: Vec<PackageId>,
+        /// What is locked.
+        locked: Vec<PackageId>,
+    },
+    /// A registry that the root manifest does not state.
+    #[error("vibe.lock has {id} from the registry `{}`, but the manifest states {}", escape(.locked), quoted(.registries))]
+    RegistryDiffers {
+        /// The package.
+        id: PackageId,
+        /// Its locked registry.
+        locked: String,
+        /// Those of the manifest.
+        registries: Vec<String>,
+    },
+    /// Another path than the manifest's.
+    #[error("{id} is required from the path `{}`, but vibe.lock has it from the path `{}`", escape(.path), escape(.locked))]
+    PathDiffers {
+        /// The package.
+        id: PackageId,
+        /// The manifest's path.
+        path: String,
+        /// The locked path.
+        locked: String,
+    },
+}
+
+impl LockProblem {
+    /// What it means for a run that may not change the lock.
+    pub fn kind(&self) -> LockProblemKind {
+        match self {
+            Self::RegistryDiffers { .. } | Self::PathDiffers { .. } => LockProblemKind::Integrity,
+            Self::Unsatisfied { .. }
+            | Self::Refused { .. }
+            | Self::Missing { .. }
+            | Self::Extra { .. }
+            | Self::WithoutIdentity { .. }
+            | Self::SourceDiffers { .. }
+            | Self::VersionDiffers { .. }
+            | Self::DependenciesDiffer { .. } => LockProblemKind::OutOfDate,
+        }
+    }
+}
+
+fn source_text(source: &LockedSource) -> String {
+    let (kind, place) = match source {
+        LockedSource::Directory(place) => ("dir", place),
+        LockedSource::Git(place) => ("git", place),
+        LockedSource::Path(place) => ("path", place),
+    };
+    format!("`{kind}+{}`", escape(place))
+}
+
+fn listed(ids: &[PackageId]) -> String {
+    if ids.is_empty() {
+        return "nothing".to_owned();
+    }
+    let ids: Vec<&str> = ids.iter().map(PackageId::as_str).collect();
+    ids.join(", ")
+}
+
+fn quoted(places: &[String]) -> String {
+    if places.is_empty() {
+        return "no registry".to_owned();
+    }
+    let places: Vec<String> = places
+        .iter()
+        .map(|place| format!("`{}`", escape(place)))
+        .collect();
+    places.join(", ")
+}
+
+/// Everything in which `lock` does not satisfy the manifests, in the order in which the project
+/// reaches it, then the entries that nothing reaches. Empty when it satisfies them.
+///
+/// `roots` and `root_conflicts` are what the project asks for, `local` is every package that the
+/// manifests take from a path (an override's too), `registries` are the URLs as the root manifest
+/// states them.
+pub fn check_lock(
+    lock: &Lock,
+    roots: &BTreeMap<PackageId, Wanted>,
+    root_conflicts: &[(PackageId, Constraint)],
+    local: &BTreeMap<PackageId, LocalPackage>,
+    registries: &[String],
+) -> Vec<LockProblem> {
+    let mut check = Check {
+        lock,
+        problems: Vec::new(),
+        reached: BTreeSet::new(),
+        open: VecDeque::new(),
+    };
+    check.wants(&Requirer::Project, roots);
+    check.refuses(&Requirer::Project, root_conflicts);
+    while let Some(entry) = check.open.pop_front() {
+        check.entry(entry, registries);
+        match local.get(&entry.id) {
+            Some(package) => check.local(entry, package),
+            None => check.published(entry),
+        }
+    }
+    check.extra();
+    check.problems
+}
+
+struct Check<'a> {
+    lock: &'a Lock,
+    problems: Vec<LockProblem>,
+    reached: BTreeSet<PackageId>,
+    open: VecDeque<&'a LockedPackage>,
+}
+
+impl<'a> Check<'a> {
+    /// Two requirers of one package may find the same fault; it is said once.
+    fn problem(&mut self, problem: LockProblem) {
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// The entry of `id`, which is now reached.
+    fn reach(&mut self, requirer: &Requirer, id: &PackageId) -> Option<&'a LockedPackage> {
+        let Some(entry) = self.lock.get(id) else {
+            self.problem(LockProblem::Missing {
+                requirer: requirer.clone(),
+                id: id.clone(),
+            });
+            return None;
+        };
+        if self.reached.insert(id.clone()) {
+            self.open.push_back(entry);
+        }
+        Some(entry)
+    }
+
+    fn wants(&mut self, requirer: &Requirer, wanted: &BTreeMap<PackageId, Wanted>) {
+        for (id, wanted) in wanted {
+            let Some(entry) = self.reach(requirer, id) else {
+                continue;
+            };
+            let constraint = match wanted {
+                Wanted::Registry { constraint } => Some(constraint),
+                Wanted::Path { path, constraint } => {
+                    self.path(entry, path);
+                    constraint.as_ref()
+                }
+            };
+            let unsatisfied = constraint.filter(|wanted| !wanted.matches(&entry.version));
+            if let Some(constraint) = unsatisfied {
+                self.problem(LockProblem::Unsatisfied {
+                    requirer: requirer.clone(),
+                    id: id.clone(),
+                    constraint: constraint.clone(),
+                    locked: entry.version.clone(),
+                });
+            }
+        }
+    }
+
+    fn refuses(&mut self, requirer: &Requirer, conflicts: &[(PackageId, Constraint)]) {
+        for (id, constraint) in conflicts {
+            let Some(entry) = self.lock.get(id) else {
+                continue;
+            };
+            if *requirer != Requirer::Package(id.clone()) && constraint.matches(&entry.version) {
+                self.problem(LockProblem::Refused {
+                    requirer: requirer.clone(),
+                    id: id.clone(),
+                    constraint: constraint.clone(),
+                    locked: entry.version.clone(),
+                });
+            }
+        }
+    }
+
+    /// `entry` is wanted from `path`.
+    fn path(&mut self, entry: &LockedPackage, path: &str) {
+        match &entry.source {
+            LockedSource::Path(locked) if locked == path => {}
+            LockedSource::Path(locked) => self.problem(LockProblem::PathDiffers {
+                id: entry.id.clone(),
+                path: path.to_owned(),
+                locked: locked.clone(),
+            }),
+            LockedSource::Directory(_) | LockedSource::Git(_) => self.source(entry, true),
+        }
+    }
+
+    fn source(&mut self, entry: &LockedPackage, is_path: bool) {
+        self.problem(LockProblem::SourceDiffers {
+            id: entry.id.clone(),
+            is_path,
+            locked: entry.source.clone(),
+        });
+    }
+
+    /// What can be said of `entry` alone.
+    fn entry(&mut self, entry: &LockedPackage, registries: &[String]) {
+        for key in absent_identity(entry) {
+            self.problem(LockProblem::WithoutIdentity {
+                id: entry.id.clone(),
+                locked: entry.source.clone(),
+                key,
+            });
+        }
+        if let LockedSource::Directory(locked) = &entry.source
+            && !registries.contains(locked)
+        {
+            self.problem(LockProblem::RegistryDiffers {
+                id: entry.id.clone(),
+                locked: locked.clone(),
+                registries: registries.to_vec(),
+            });
+        }
+    }
+
+    /// `entry` against the path package's own manifest.
+    fn local(&mut self, entry: &LockedPackage, package: &LocalPackage) {
+        let requirer = Requirer::Package(entry.id.clone());
+        if !matches!(entry.source, LockedSource::Path(_)) {
+            self.source(entry, true);
+        }
+        if entry.version != package.version {
+            self.problem(LockProblem::VersionDiffers {
+                id: entry.id.clone(),
+                version: package.version.clone(),
+                locked: entry.version.clone(),
+            });
+        }
+        let mut others = package.requires.clone();
+        others.remove(&entry.id);
+        if !others.keys().eq(&entry.dependencies) {
+            self.problem(LockProblem::DependenciesDiffer {
+                id: entry.id.clone(),
+                requires: others.keys().cloned().collect(),
+                locked: entry.dependencies.clone(),
+            });
+        }
+        self.wants(&requirer, &others);
+        self.refuses(&requirer, &package.conflicts);
+    }
+
+    /// A package whose own dependencies the lock knows.
+    fn published(&mut self, entry: &'a LockedPackage) {
+        if matches!(entry.source, LockedSource::Path(_)) {
+            self.source(entry, false);
+        }
+        let requirer = Requirer::Package(entry.id.clone());
+        for id in &entry.dependencies {
+            self.reach(&requirer, id);
+        }
+    }
+
+    fn extra(&mut self) {
+        for entry in &self.lock.packages {
+            if !self.reached.contains(&entry.id) {
+                self.problems.push(LockProblem::Extra {
+                    id: entry.id.clone(),
+                    locked: entry.version.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// The keys that an entry of this kind must have and this one has not.
+fn absent_identity(entry: &LockedPackage) -> Vec<&'static str> {
+    let in_place = entry.materialization == Materialization::InPlace;
+    let (needs_commit, needs_tree) = match entry.source {
+        LockedSource::Path(_) => (false, false),
+        LockedSource::Directory(_) => (false, true),
+        LockedSource::Git(_) => (true, !in_place),
+    };
+    let mut absent = Vec::new();
+    if needs_commit && entry.commit.is_none() {
+        absent.push("commit");
+    }
+    if needs_tree && entry.tree.is_none() {
+        absent.push("tree");
+    }
+    absent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vibe_core::version::parse_version;
+    use vibe_core::{Sha256Digest, TreeId};
+
+    fn id(name: &str) -> PackageId {
+        format!("org.example/{name}").parse().unwrap()
+    }
+
+    fn entry(name: &str, source: LockedSource, dependencies: &[&str]) -> LockedPackage {
+        let tree = format!("tree1:{}", Sha256Digest::of(b""));
+        LockedPackage {
+            id: id(name),
+            version: parse_version("1.0.0").unwrap(),
+            tree: match source {
+                LockedSource::Path(_) => None,
+                _ => Some(tree.parse::<TreeId>().unwrap()),
+            },
+            source,
+            reference: None,
+            subdir: None,
+            commit: None,
+            materialization: Materialization::Copy,
+            dependencies: dependencies.iter().map(|name| id(name)).collect(),
+            install_hooks: BTreeMap::new(),
+        }
+    }
+
+    fn registry() -> LockedSource {
+        LockedSource::Directory("../registry".to_owned())
+    }
+
+    fn at_path() -> LockedSource {
+        LockedSource::Path("../local".to_owned())
+    }
+
+    fn wanted(constraint: &str) -> Wanted {
+        let constraint = constraint.parse().unwrap();
+        Wanted::Registry { constraint }
+    }
+
+    fn wanted_path(path: &str, constraint: Option<&str>) -> Wanted {
+        Wanted::Path {
+            path: path.to_owned(),
+            constraint: constraint.map(|text| text.parse().unwrap()),
+        }
+    }
+
+    fn local_package(version: &str, requires: &[(&str, Wanted)]) -> LocalPackage {
+        LocalPackage {
+            version: parse_version(version).unwrap(),
+            requires: by_id(requires),
+            conflicts: Vec::new(),
+        }
+    }
+
+    fn by_id<T: Clone>(rows: &[(&str, T)]) -> BTreeMap<PackageId, T> {
+        rows.iter()
+            .map(|(name, row)| (id(name), row.clone()))
+            .collect()
+    }
+
+    /// The project requires `lint`, which depends on `core`, and `local`, a path package that
+    /// requires `core` as well.
+    struct World {
+        lock: Lock,
+        roots: BTreeMap<PackageId, Wanted>,
+        root_conflicts: Vec<(PackageId, Constraint)>,
+        local: BTreeMap<PackageId, LocalPackage>,
+        registries: Vec<String>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let packages = vec![
+                entry("core", registry(), &[]),
+                entry("lint", registry(), &["core"]),
+                entry("local", at_path(), &["core"]),
+            ];
+            let core = [("core", wanted("^1"))];
+            Self {
+                lock: Lock { packages },
+                roots: by_id(&[
+                    ("lint", wanted("^1")),
+                    ("local", wanted_path("../local", None)),
+                ]),
+                root_conflicts: Vec::new(),
+                local: by_id(&[("local", local_package("1.0.0", &core))]),
+                registries: vec!["../other".to_owned(), "../registry".to_owned()],
+            }
+        }
+
+        fn entry(&mut self, name: &str) -> &mut LockedPackage {
+            let mut all = self.lock.packages.iter_mut();
+            all.find(|entry| entry.id == id(name)).unwrap()
+        }
+    }
+
+    /// What is wrong after `change`, each with whether it is a matter of integrity.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut World), expected: &[(bool, &str)]) {
+        let mut world = World::new();
+        change(&mut world);
+        let (roots, conflicts) = (&world.roots, &world.root_conflicts);
+        let problems = check_lock(
+            &world.lock,
+            roots,
+            conflicts,
+            &world.local,
+            &world.registries,
+        );
+        let found: Vec<(bool, String)> = problems
+            .iter()
+            .map(|found| {
+                (
+                    found.kind() == LockProblemKind::Integrity,
+                    found.to_string(),
+                )
+            })
+            .collect();
+        let found: Vec<(bool, &str)> = found.iter().map(|(kind, text)| (*kind, &**text)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_lock_of_these_manifests_is_satisfied() {
+        check(|_| {}, &[]);
+    }
+
+    #[test]
+    fn a_version_out_of_range_is_unsatisfied() {
+        check(
+            |world| *world.roots.get_mut(&id("lint")).unwrap() = wanted("^2"),
+            &[(
+                false,
+                "the project requires org.example/lint ^2, but vibe.lock has 1.0.0",
+            )],
+        );
+        check(
+            |world| {
+                let local = world.local.get_mut(&id("local")).unwrap();
+                local.requires.insert(id("core"), wanted("<1"));
+            },
+            &[(
+                false,
+                "org.example/local requires org.example/core <1, but vibe.lock has 1.0.0",
+            )],
+        );
+        check(
+            |world| {
+                let wanted = wanted_path("../local", Some("^3"));
+                world.roots.insert(id("local"), wanted);
+            },
+            &[(
+                false,
+                "the project requires org.example/local ^3, but vibe.lock has 1.0.0",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_required_package_without_an_entry_is_missing() {
+        check(
+            |world| drop(world.lock.packages.remove(0)),
+            &[
+                (
+                    false,
+                    "org.example/lint requires org.example/core, but vibe.lock has no entry for it",
+                ),
+                (
+                    false,
+                    "org.example/local requires org.example/core, but vibe.lock has no entry for it",
+                ),
+            ],
+        );
+        check(
+            |world| drop(world.roots.insert(id("new"), wanted("*"))),
+            &[(
+                false,
+                "the project requires org.example/new, but vibe.lock has no entry for it",
+            )],
+        );
+    }
+
+    #[test]
+    fn an_entry_that_nothing_reaches_is_extra() {
+        check(
+            |world| drop(world.roots.remove(&id("lint"))),
+            &[(
+                false,
+                "vibe.lock has org.example/lint 1.0.0, but nothing requires it",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_cycle_reaches_every_entry_once() {
+        check(
+            |world| world.entry("core").dependencies = vec![id("lint")],
+            &[],
+        );
+        check(
+            |world| {
+                world.entry("core").dependencies = vec![id("lint")];
+                world.entry("local").dependencies.clear();
+                world.local.insert(id("local"), local_package("1.0.0", &[]));
+                world.roots.remove(&id("lint"));
+            },
+            &[
+                (
+                    false,
+                    "vibe.lock has org.example/core 1.0.0, but nothing requires it",
+                ),
+                (
+                    false,
+                    "vibe.lock has org.example/lint 1.0.0, but nothing requires it",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_entry_states_the_identity_of_its_kind() {
+        let lacks = |source: LockedSource, mode, commit: bool, tree: bool, expected: &[&str]| {
+            let mut entry = entry("lint", registry(), &[]);
+            entry.source = source;
+            entry.materialization = mode;
+            entry.commit = commit.then(|| "0".repeat(40));
+            entry.tree = entry.tree.filter(|_| tree);
+            assert_eq!(absent_identity(&entry), expected);
+        };
+        let git = || LockedSource::Git("file:///x.git".to_owned());
+        use Materialization::{Copy, Hardlink, InPlace};
+        lacks(registry(), Copy, false, true, &[]);
+        lacks(registry(), Hardlink, true, false, &["tree"]);
+        lacks(git(), Copy, true, true, &[]);
+        lacks(git(), Copy, false, false, &["commit", "tree"]);
+        lacks(git(), Hardlink, true, false, &["tree"]);
+        lacks(git(), InPlace, true, false, &[]);
+        lacks(git(), InPlace, false, true, &["commit"]);
+        lacks(at_path(), Copy, false, false, &[]);
+        check(
+            |world| world.entry("lint").tree = None,
+            &[(
+                false,
+                "vibe.lock has org.example/lint from `dir+../registry` without `tree`, which such an entry must state",
+            )],
+        );
+    }
+
+    #[test]
+    fn another_kind_of_source_is_out_of_date() {
+        check(
+            |world| *world.entry("local") = entry("local", registry(), &["core"]),
+            &[(
+                false,
+                "org.example/local is required from a path, but vibe.lock has it from `dir+../registry`",
+            )],
+        );
+        check(
+            |world| *world.entry("lint") = entry("lint", at_path(), &["core"]),
+            &[(
+                false,
+                "org.example/lint is required from a registry, but vibe.lock has it from `path+../local`",
+            )],
+        );
+    }
+
+    #[test]
+    fn an_override_by_a_path_is_out_of_date_until_it_is_locked() {
+        let core = [("core", wanted("*"))];
+        check(
+            |world| {
+                drop(
+                    world
+                        .local
+                        .insert(id("lint"), local_package("1.0.0", &core)),
+                )
+            },
+            &[(
+                false,
+                "org.example/lint is required from a path, but vibe.lock has it from `dir+../registry`",
+            )],
+        );
+    }
+
+    #[test]
+    fn another_place_is_a_matter_of_integrity() {
+        check(
+            |world| world.registries = vec!["../a".to_owned(), "../b\u{1b}".to_owned()],
+            &[
+                (
+                    true,
+                    "vibe.lock has org.example/lint from the registry `../registry`, but the manifest states `../a`, `../b\\x1B`",
+                ),
+                (
+                    true,
+                    "vibe.lock has org.example/core from the registry `../registry`, but the manifest states `../a`, `../b\\x1B`",
+                ),
+            ],
+        );
+        check(
+            |world| {
+                world.registries.clear();
+                world.lock.packages.remove(1);
+                world.roots.remove(&id("lint"));
+            },
+            &[(
+                true,
+                "vibe.lock has org.example/core from the registry `../registry`, but the manifest states no registry",
+            )],
+        );
+        check(
+            |world| {
+                drop(
+                    world
+                        .roots
+                        .insert(id("local"), wanted_path("../moved", None)),
+                )
+            },
+            &[(
+                true,
+                "org.example/local is required from the path `../moved`, but vibe.lock has it from the path `../local`",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_git_entry_is_no_directory_registry() {
+        check(
+            |world| {
+                let entry = world.entry("lint");
+                entry.source = LockedSource::Git("file:///org/lint.git".to_owned());
+                entry.commit = Some("0".repeat(40));
+            },
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_path_package_that_moved_on_is_out_of_date() {
+        check(
+            |world| world.local.get_mut(&id("local")).unwrap().version = Version::new(1, 1, 0),
+            &[(
+                false,
+                "org.example/local is 1.1.0 in its own manifest, but vibe.lock has 1.0.0",
+            )],
+        );
+        check(
+            |world| world.local.get_mut(&id("local")).unwrap().requires.clear(),
+            &[(
+                false,
+                "org.example/local requires nothing in its own manifest, but vibe.lock lists org.example/core",
+            )],
+        );
+        check(
+            |world| {
+                let local = world.local.get_mut(&id("local")).unwrap();
+                local.requires.insert(id("lint"), wanted("^1"));
+            },
+            &[(
+                false,
+                "org.example/local requires org.example/core, org.example/lint in its own manifest, but vibe.lock lists org.example/core",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_path_package_that_requires_itself_has_no_such_entry() {
+        check(
+            |world| {
+                let local = world.local.get_mut(&id("local")).unwrap();
+                local.requires.insert(id("local"), wanted("*"));
+            },
+            &[],
+        );
+    }
+
+    #[test]
+    fn conflicts_of_the_project_and_of_path_packages_count() {
+        let refused = |constraint: &str| vec![(id("core"), constraint.parse().unwrap())];
+        check(
+            |world| world.root_conflicts = refused("^1"),
+            &[(
+                false,
+                "the project conflicts with org.example/core ^1, but vibe.lock has 1.0.0",
+            )],
+        );
+        check(|world| world.root_conflicts = refused("^2"), &[]);
+        check(
+            |world| world.local.get_mut(&id("local")).unwrap().conflicts = refused("*"),
+            &[(
+                false,
+                "org.example/local conflicts with org.example/core *, but vibe.lock has 1.0.0",
+            )],
+        );
+        check(
+            |world| {
+                let itself = vec![
+                    (id("local"), Constraint::any()),
+                    (id("none"), Constraint::any()),
+                ];
+                world.local.get_mut(&id("local")).unwrap().conflicts = itself;
+            },
+            &[],
+        );
+    }
+}
