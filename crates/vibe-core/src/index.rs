@@ -15,7 +15,10 @@ pub struct Requirements {
     pub conflicts: Vec<(PackageId, Constraint)>,
 }
 
-/// Every source of packages as one: whoever implements this decides where an id comes from.
+/// Every source of packages as one: whoever implements this decides where an id comes from. A
+/// package taken from a path or a git reference has one version here, and a requirement without a
+/// constraint of its own is best stated as [`Constraint::exact`] of it: [`Constraint::any`] would
+/// refuse a prerelease.
 pub trait Index {
     /// Why an answer could not be had.
     type Error: std::error::Error + 'static;

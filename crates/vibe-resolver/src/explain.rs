@@ -134,9 +134,9 @@ impl<I: Index> Walk<'_, I> {
         }
     }
 
-    /// What the last of `steps`, or the project, says of others in the proof.
-    fn statements_of(&self, steps: &[Step]) -> Result<Vec<Statement>, I::Error> {
-        let (node, rank) = match steps.last() {
+    /// The nodes that the proof has `speaker`, or the project, speak of.
+    fn spoken_of(&self, speaker: Option<&Step>) -> Result<Vec<&Node>, I::Error> {
+        let (node, rank) = match speaker {
             None => (Node::Root, ROOT),
             Some(step) => {
                 let versions = self.index.versions(&step.package)?;
@@ -145,17 +145,21 @@ impl<I: Index> Walk<'_, I> {
                 (Node::Package(step.package.clone()), rank)
             }
         };
-        let about: Vec<&Node> = self
-            .edges
-            .iter()
-            .filter(|(from, ranks, _)| *from == node && ranks.contains(&rank))
-            .map(|(_, _, to)| to)
-            .collect();
+        let edges = self.edges.iter();
+        let edges = edges.filter(|(from, ranks, _)| *from == node && ranks.contains(&rank));
+        Ok(edges.map(|(_, _, to)| to).collect())
+    }
+
+    /// What the last of `steps`, or the project, says of others in the proof.
+    fn statements_of(&self, steps: &[Step]) -> Result<Vec<Statement>, I::Error> {
+        let speaker = steps.last();
+        let about = self.spoken_of(speaker)?;
         if about.is_empty() {
+            // The solver need not have asked for these requirements, so we do not either.
             return Ok(Vec::new());
         }
         let asked;
-        let requirements = match steps.last() {
+        let requirements = match speaker {
             None => &self.request.requirements,
             Some(step) => {
                 asked = self.index.requirements(&step.package, &step.version)?;
@@ -175,11 +179,9 @@ impl<I: Index> Walk<'_, I> {
         let required = required.filter(|(id, _)| about.contains(&&Node::Package((*id).clone())));
         let refused = requirements.conflicts.iter();
         let refused = refused.filter(|refusal| {
-            if node == Node::Package(refusal.0.clone()) {
-                return false;
-            }
+            let of_itself = speaker.is_some_and(|step| step.package == refusal.0);
             let known = self.refusals.iter().position(|known| known == *refusal);
-            known.is_some_and(|index| about.contains(&&Node::Refusal(index)))
+            !of_itself && known.is_some_and(|index| about.contains(&&Node::Refusal(index)))
         });
         Ok(required
             .map(|edge| statement(edge, false))

@@ -1,9 +1,9 @@
 //! One version per package.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use pubgrub::{DerivationTree, PubGrubError, SelectedDependencies};
-use std::convert::Infallible;
 use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
 
 use crate::cached::Cached;
@@ -61,9 +61,7 @@ pub fn resolve<I: Index>(
 ) -> Result<Resolution, ResolveError<I::Error>> {
     let index = Cached::new(index);
     let outcome = match solve(&index, request, Hold::Hard) {
-        Err(Failure::NoSolution { .. }) if !request.held.is_empty() => {
-            solve(&index, request, Hold::Soft)
-        }
+        Err(Failure::NoSolution { .. }) => solve(&index, request, Hold::Soft),
         outcome => outcome,
     };
     outcome.map_err(|failure| match failure {
@@ -311,7 +309,6 @@ mod tests {
         check(&rows, "a *", "a 1.0.0");
         check(&rows, "a *, b *", "a 1.0.0, b 1.0.0");
         check(&rows, "b *, !b >=2", "b 1.0.0");
-        check(&["a 1.0.0: !a *"], "a *", "a 1.0.0");
     }
 
     #[test]
@@ -347,6 +344,29 @@ mod tests {
     }
 
     #[test]
+    fn a_package_that_names_itself_in_a_conflict_refuses_nothing() {
+        check(&["a 1.0.0: !a *"], "a *", "a 1.0.0");
+        let rows = ["a 1.0.0: !a ^1", "c 1.0.0:", "c 1.1.0: !a ^1"];
+        check(&rows, "a *, c *", "a 1.0.0, c 1.0.0");
+    }
+
+    #[test]
+    fn a_new_package_takes_a_lower_version_before_another_held_one_moves() {
+        let rows = [
+            "a 1.0.0: h *",
+            "a 1.1.0: h ^1.1",
+            "c 1.0.0: x ^1.1",
+            "h 1.0.0:",
+            "h 1.1.0:",
+            "x 1.0.0:",
+            "x 1.1.0:",
+        ];
+        let held = [("h", "1.0.0"), ("x", "1.0.0")];
+        let expected = "a 1.0.0, c 1.0.0, h 1.0.0, x 1.1.0";
+        check_held(&rows, "a *, c *, h *", &held, (expected, &["x"]));
+    }
+
+    #[test]
     fn a_conflict_prints_every_chain_of_requirers() {
         check_refused(
             &[
@@ -375,7 +395,7 @@ mod tests {
     #[test]
     fn a_refusal_says_who_refuses_whom() {
         check_refused(
-            &["a 1.0.0: !b ^1", "b 1.0.0:", "c 1.0.0: b ^1"],
+            &["a 1.0.0: !b ^1, !b ^5", "b 1.0.0:", "c 1.0.0: b ^1"],
             "a *, c *",
             "no version of org.example/b satisfies all that is said of it
   hello requires org.example/c *
