@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::formats::diagnostic::{Diagnostic, Position};
+use crate::formats::reader::{Field, LineIndex, Reader, Words, parse_document, words};
 use crate::hook::{Phase, Reset};
 use crate::identifier::{Group, Name, PackageId};
 use crate::relative_path::RelPath;
+use crate::text::nearest;
 use crate::version::{Constraint, Version};
 
 /// The file name, in every role.
@@ -287,13 +289,833 @@ pub enum Reading {
     Package,
 }
 
+words!(Projection { Link => "link", Copy => "copy" });
+words!(HookTightening { Ask => "ask", Never => "never" });
+words!(Kind {
+    Flow => "flow",
+    Feat => "feat",
+    Stack => "stack",
+    Tool => "tool",
+    Mcp => "mcp",
+    Lang => "lang",
+});
+words!(Materialization {
+    Copy => "copy",
+    Hardlink => "hardlink",
+    InPlace => "in-place",
+});
+
+impl Words for Reset {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("payload", Reset::Payload), ("all", Reset::All)];
+}
+
+/// The kinds an item can have.
+pub const ITEM_KINDS: [&str; 6] = ["skill", "agent", "command", "rule", "tool", "hook"];
+
+/// Tables that mean something only beside `[package]`.
+const PACKAGE_TABLES: [&str; 15] = [
+    "hooks",
+    "boot",
+    "boot_snippet",
+    "item",
+    "skill",
+    "provides",
+    "requires_any",
+    "obsoletes",
+    "recommends",
+    "suggests",
+    "binary",
+    "mcp_server",
+    "compatibility",
+    "features",
+    "target",
+];
+
+/// Tables of the public ecosystem that are accepted and change nothing here.
+const ACCEPTED_TABLES: [&str; 3] = ["i18n", "visibility", "origin"];
+
+/// Keys of `[package]` that are accepted and change nothing here.
+const ACCEPTED_PACKAGE_KEYS: [&str; 7] = [
+    "authors",
+    "keywords",
+    "frozen",
+    "epoch",
+    "format",
+    "describes",
+    "homepage",
+];
+
+/// Keys of a requirement that are accepted and change nothing here.
+const ACCEPTED_DEPENDENCY_KEYS: [&str; 5] = ["link", "access", "friend", "auth", "token_env"];
+
+/// Keys of a requirement that say its source is no package of vibe's own, so that its versions
+/// need no tag.
+const FOREIGN_KEYS: [&str; 4] = ["items", "as", "install-hook", "uninstall-hook"];
+
+/// Keys of a source that cannot stand together.
+const CONTRADICTIONS: [(&str, &str); 11] = [
+    ("path", "git"),
+    ("path", "registry"),
+    ("path", "tag"),
+    ("path", "branch"),
+    ("path", "rev"),
+    ("path", "subdir"),
+    ("git", "registry"),
+    ("registry", "tag"),
+    ("registry", "branch"),
+    ("registry", "rev"),
+    ("registry", "subdir"),
+];
+
 impl Manifest {
+    /// Reads a `vibe.toml`.
+    ///
+    /// # Errors
+    /// The first thing that makes the text no manifest, with its place.
+    pub fn parse(text: &str, reading: Reading) -> Result<Manifest, Diagnostic> {
+        let document = parse_document(text)?;
+        let mut root = Reader::root(text, &document, "the manifest");
+        check_roles(&mut root)?;
+        let mut notes = Notes::new(reading);
+        let manifest = Manifest {
+            project: read_project(&mut root, &mut notes)?,
+            package: read_package(&mut root, &mut notes)?,
+            workspace: read_workspace(&mut root, &mut notes)?,
+            requires: read_requires(&mut root, &mut notes, &LineIndex::new(text))?,
+            registries: read_registries(&mut root, reading)?,
+            overrides: read_overrides(&mut root, &mut notes)?,
+            conflicts: read_conflicts(&mut root, &mut notes)?,
+            not_acted_on: not_acted_on(&mut root)?,
+            warnings: notes.finish(&mut root),
+        };
+        Ok(manifest)
+    }
+
     /// The package's id parts, for a message; `None` for a project.
     pub fn package_id(&self) -> Option<&PackageId> {
         self.package.as_ref().map(|package| &package.id)
     }
 }
 
-/// Keeps the unused imports of the identifiers honest until parsing lands.
-#[doc(hidden)]
-pub type IdentifierParts = (Group, Name);
+/// `text` without a leading `kind:`, which is accepted before an id and means nothing.
+pub(crate) fn without_kind(text: &str) -> &str {
+    let is_word = |kind: &str| !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_lowercase());
+    match text.split_once(':') {
+        Some((kind, rest)) if is_word(kind) => rest,
+        _ => text,
+    }
+}
+
+/// What does not refuse the manifest but should be said.
+struct Notes {
+    reading: Reading,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Notes {
+    fn new(reading: Reading) -> Self {
+        Self {
+            reading,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Notes the keys of a table that nobody asked for.
+    fn unknown(&mut self, table: &Reader<'_>) {
+        if self.reading == Reading::Own {
+            self.warnings.extend(table.unknown());
+        }
+    }
+
+    fn finish(mut self, root: &mut Reader<'_>) -> Vec<Diagnostic> {
+        root.accept(&PACKAGE_TABLES);
+        root.accept(&ACCEPTED_TABLES);
+        self.unknown(root);
+        self.warnings.sort_by_key(|warning| warning.position);
+        self.warnings
+    }
+}
+
+fn check_roles(root: &mut Reader<'_>) -> Result<(), Diagnostic> {
+    let project = root.field("project");
+    let package = root.field("package");
+    match (project, package) {
+        (Some(project), Some(package)) => {
+            let later = if project.key_offset > package.key_offset {
+                project
+            } else {
+                package
+            };
+            let message = "[project] and [package] cannot stand in one manifest";
+            Err(later
+                .key_error(message)
+                .hint("keep the one that this directory is"))
+        }
+        (None, Some(_)) => Ok(()),
+        (Some(_), None) => check_no_package_tables(root),
+        (None, None) if root.field("workspace").is_some() => check_no_package_tables(root),
+        (None, None) => Err(no_role(root)),
+    }
+}
+
+fn no_role(root: &Reader<'_>) -> Diagnostic {
+    let roles = ["project", "package", "workspace"];
+    let error = root.error("the manifest has none of [project], [package] and [workspace]");
+    let entries = root.entries();
+    match entries.iter().find_map(|field| nearest(field.key, roles)) {
+        Some(role) => error.hint(format!("did you mean [{role}]?")),
+        None => error,
+    }
+}
+
+/// An empty table says nothing and passes.
+fn check_no_package_tables(root: &mut Reader<'_>) -> Result<(), Diagnostic> {
+    for name in PACKAGE_TABLES {
+        let Some(field) = root.field(name) else {
+            continue;
+        };
+        if field.as_table(name).is_none_or(|table| !table.is_empty()) {
+            let message =
+                format!("[{name}] belongs to a package, and this manifest has no [package]");
+            return Err(field.key_error(message));
+        }
+    }
+    Ok(())
+}
+
+fn read_project(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Option<Project>, Diagnostic> {
+    let Some(mut table) = root.table("project")? else {
+        return Ok(None);
+    };
+    let project = Project {
+        name: table.required("name")?.plain_str()?.to_owned(),
+        harnesses: table.get("harnesses", Field::names)?,
+        projection: table.get("projection", Field::word)?,
+        vendor: table.get("vendor", Field::bool)?.unwrap_or(true),
+        install_hooks: table.get("install-hooks", Field::word)?,
+    };
+    notes.unknown(&table);
+    Ok(Some(project))
+}
+
+fn read_package(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Option<Package>, Diagnostic> {
+    let Some(mut table) = root.table("package")? else {
+        return Ok(None);
+    };
+    let group: Group = table.required("group")?.parse()?;
+    let name: Name = table.required("name")?.parse()?;
+    let package = Package {
+        id: PackageId::new(&group, &name),
+        version: table.required("version")?.version()?,
+        kind: table.get("kind", Field::word)?.unwrap_or_default(),
+        description: table.string("description")?,
+        license: table.string("license")?,
+        materialization: table
+            .get("materialization", Field::word)?
+            .unwrap_or_default(),
+        bridge: table.get("bridge", Field::bool)?.unwrap_or_default(),
+        upstream: table.string("upstream")?,
+        publish: table.get("publish", read_publish)?.unwrap_or_default(),
+        hooks: read_hooks(root)?,
+        boot: read_boot(root, notes)?,
+        items: read_items(root, notes)?,
+    };
+    table.accept(&ACCEPTED_PACKAGE_KEYS);
+    notes.unknown(&table);
+    Ok(Some(package))
+}
+
+fn read_publish(field: &Field<'_>) -> Result<Publish, Diagnostic> {
+    match field.as_bool() {
+        Some(true) => Ok(Publish::Anywhere),
+        Some(false) => Ok(Publish::Never),
+        None if field.elements().is_ok() => field.names().map(Publish::To),
+        None => Err(field.wrong("true, false or an array of registry names")),
+    }
+}
+
+fn read_hooks(root: &mut Reader<'_>) -> Result<Hooks, Diagnostic> {
+    let Some(mut table) = root.table("hooks")? else {
+        return Ok(Hooks::default());
+    };
+    let mut hooks = Hooks::default();
+    for phase in Phase::ALL {
+        if let Some(Some(script)) = table.get(phase.as_str(), read_script)? {
+            hooks.scripts.insert(phase, script);
+        }
+    }
+    hooks.timeout_seconds = table.get("timeout", Field::duration_seconds)?;
+    hooks.reset = table.get("reset", Field::word)?.unwrap_or_default();
+    table.refuse_unknown()?;
+    Ok(hooks)
+}
+
+/// The base path of a script; `None` for a blank one.
+fn read_script(field: &Field<'_>) -> Result<Option<RelPath>, Diagnostic> {
+    if field.str()?.trim().is_empty() {
+        return Ok(None);
+    }
+    let path = field.path()?;
+    let name = path.file_name().to_lowercase();
+    match [".sh", ".ps1"]
+        .iter()
+        .find(|suffix| name.ends_with(*suffix))
+    {
+        None => Ok(Some(path)),
+        Some(suffix) => {
+            let base = &path.as_str()[..path.as_str().len() - suffix.len()];
+            Err(field
+                .error(format!("the install hook `{path}` has an extension"))
+                .hint(format!("give the base without extension: \"{base}\"")))
+        }
+    }
+}
+
+/// `link` of boot text, with the words of the public ecosystem.
+#[derive(Clone, Copy, PartialEq)]
+enum BootLink {
+    Static,
+    Dynamic,
+}
+
+impl Words for BootLink {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("static", BootLink::Static),
+        ("dynamic", BootLink::Dynamic),
+        ("static-transitive", BootLink::Static),
+        ("static-hard", BootLink::Static),
+    ];
+}
+
+fn read_boot(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Option<Boot>, Diagnostic> {
+    let snippet = root.field("boot_snippet");
+    let boot = read_boot_table(root, "boot", notes)?;
+    match (boot, snippet) {
+        (Some(_), Some(snippet)) => {
+            Err(snippet.key_error("[boot] and [boot_snippet] say the same; keep one"))
+        }
+        (boot, None) => Ok(boot),
+        (None, Some(_)) => read_boot_table(root, "boot_snippet", notes),
+    }
+}
+
+fn read_boot_table(
+    root: &mut Reader<'_>,
+    name: &'static str,
+    notes: &mut Notes,
+) -> Result<Option<Boot>, Diagnostic> {
+    let Some(mut table) = root.table(name)? else {
+        return Ok(None);
+    };
+    // In the public ecosystem `[boot]` may hold this one setting and no text.
+    if table.field("default_link").is_some() && table.field("source").is_none() {
+        return Ok(None);
+    }
+    let link = table.get("link", Field::word::<BootLink>)?;
+    let boot = Boot {
+        source: table.required("source")?.path()?,
+        is_static: link == Some(BootLink::Static),
+        when: table.string("when")?,
+    };
+    table.accept(&["category"]);
+    notes.unknown(&table);
+    Ok(Some(boot))
+}
+
+fn read_items(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Vec<Item>, Diagnostic> {
+    let mut items = Vec::new();
+    for mut table in root.tables("item")? {
+        let kind = table.required("kind")?;
+        if !kind.as_str().is_some_and(|kind| ITEM_KINDS.contains(&kind)) {
+            return Err(kind.wrong(format!("one of {}", ITEM_KINDS.join(", "))));
+        }
+        items.push(read_item(&mut table, kind.str()?)?);
+        notes.unknown(&table);
+    }
+    for mut table in root.tables("skill")? {
+        items.push(read_item(&mut table, "skill")?);
+        table.accept(&["description", "agents", "include"]);
+        notes.unknown(&table);
+    }
+    Ok(items)
+}
+
+fn read_item(table: &mut Reader<'_>, kind: &str) -> Result<Item, Diagnostic> {
+    Ok(Item {
+        kind: kind.to_owned(),
+        name: table.required("name")?.component()?,
+        path: table.required("path")?.path()?,
+    })
+}
+
+fn read_workspace(
+    root: &mut Reader<'_>,
+    notes: &mut Notes,
+) -> Result<Option<Workspace>, Diagnostic> {
+    let Some(mut table) = root.table("workspace")? else {
+        return Ok(None);
+    };
+    let mut workspace = Workspace {
+        members: table
+            .get("members", |field| field.list(read_member))?
+            .unwrap_or_default(),
+        versions: BTreeMap::new(),
+    };
+    if let Some(versions) = table.get("versions", |field| field.table("[workspace.versions]"))? {
+        for field in versions.entries() {
+            workspace
+                .versions
+                .insert(field.key.to_owned(), field.parse()?);
+        }
+    }
+    notes.unknown(&table);
+    Ok(Some(workspace))
+}
+
+/// A pattern of directories below the workspace.
+fn read_member(field: &Field<'_>) -> Result<String, Diagnostic> {
+    let member = field.argument()?;
+    let leaves = member.starts_with('/') || member.contains(['\\', ':']);
+    if leaves || member.split('/').any(|component| component == "..") {
+        return Err(field.wrong("a relative path with forward slashes below the workspace"));
+    }
+    Ok(member.to_owned())
+}
+
+fn read_requires(
+    root: &mut Reader<'_>,
+    notes: &mut Notes,
+    lines: &LineIndex<'_>,
+) -> Result<BTreeMap<PackageId, Dependency>, Diagnostic> {
+    let Some(mut table) = root.table("requires")? else {
+        return Ok(BTreeMap::new());
+    };
+    let packages = table.field("packages");
+    table.accept(&["capabilities"]);
+    notes.unknown(&table);
+    let Some(packages) = packages else {
+        return Ok(BTreeMap::new());
+    };
+    match packages.as_table("[requires.packages]") {
+        Some(packages) => read_packages(&packages, lines),
+        None if packages
+            .elements()
+            .is_ok_and(|elements| elements.is_empty()) =>
+        {
+            Ok(BTreeMap::new())
+        }
+        None => Err(packages
+            .wrong("a table")
+            .hint("write [requires.packages] with lines of \"group/name\" = \"constraint\"")),
+    }
+}
+
+fn read_packages(
+    packages: &Reader<'_>,
+    lines: &LineIndex<'_>,
+) -> Result<BTreeMap<PackageId, Dependency>, Diagnostic> {
+    let mut requires: BTreeMap<PackageId, Dependency> = BTreeMap::new();
+    for field in packages.entries() {
+        let id: PackageId = without_kind(field.key)
+            .parse()
+            .map_err(|error| field.key_error(format!("{error}")))?;
+        if let Some(first) = requires.get(&id) {
+            let line = first.position.line;
+            let message = format!("`{id}` is required twice; the first time at line {line}");
+            return Err(field.key_error(message));
+        }
+        let dependency = read_dependency(&field, &id, lines.position(field.key_offset))?;
+        requires.insert(id, dependency);
+    }
+    Ok(requires)
+}
+
+fn read_dependency(
+    field: &Field<'_>,
+    id: &PackageId,
+    position: Position,
+) -> Result<Dependency, Diagnostic> {
+    if field.as_str().is_some() {
+        return Ok(Dependency {
+            source: DependencySource::Registry {
+                constraint: field.parse()?,
+                registry: None,
+            },
+            items: None,
+            alias: None,
+            install_hook: None,
+            uninstall_hook: None,
+            materialization: None,
+            position,
+        });
+    }
+    let mut table = field
+        .as_table(&format!("the requirement `{id}`"))
+        .ok_or_else(|| field.wrong("a constraint or a table"))?;
+    let dependency = Dependency {
+        source: read_source(&mut table)?,
+        items: table.get("items", Field::names)?,
+        alias: table.get("as", Field::component)?,
+        install_hook: table.get("install-hook", read_command)?.flatten(),
+        uninstall_hook: table.get("uninstall-hook", read_command)?.flatten(),
+        materialization: table.get("materialization", Field::word)?,
+        position,
+    };
+    table.accept(&ACCEPTED_DEPENDENCY_KEYS);
+    table.refuse_unknown()?;
+    check_in_place(&mut table, &dependency)?;
+    Ok(dependency)
+}
+
+/// A command; `None` for a blank one.
+fn read_command(field: &Field<'_>) -> Result<Option<String>, Diagnostic> {
+    let command = field.str()?;
+    Ok((!command.trim().is_empty()).then(|| command.to_owned()))
+}
+
+fn check_in_place(table: &mut Reader<'_>, dependency: &Dependency) -> Result<(), Diagnostic> {
+    let is_path = matches!(dependency.source, DependencySource::Path { .. });
+    if is_path && dependency.materialization == Some(Materialization::InPlace) {
+        let field = table.required("materialization")?;
+        let message = format!(
+            "`path` and `materialization = \"in-place\"` in {} contradict each other: in-place is a git clone",
+            table.title()
+        );
+        return Err(field.error(message));
+    }
+    Ok(())
+}
+
+fn read_source(table: &mut Reader<'_>) -> Result<DependencySource, Diagnostic> {
+    for (one, other) in CONTRADICTIONS {
+        if let (Some(_), Some(second)) = (table.field(one), table.field(other)) {
+            return Err(contradiction(table, one, other, &second));
+        }
+    }
+    if let Some(name) = read_variable(table)? {
+        return Ok(DependencySource::Variable { name });
+    }
+    if let Some(path) = table.get("path", |field| field.argument().map(str::to_owned))? {
+        let constraint = table.get("version", Field::parse)?;
+        return Ok(DependencySource::Path { path, constraint });
+    }
+    if let Some(url) = table.get("git", |field| field.argument().map(str::to_owned))? {
+        return Ok(DependencySource::Git {
+            url,
+            reference: read_reference(table)?,
+            subdir: table.get("subdir", Field::path)?,
+        });
+    }
+    for key in ["tag", "branch", "rev", "subdir"] {
+        if let Some(field) = table.field(key) {
+            let message = format!("`{key}` in {} needs `git`", table.title());
+            return Err(field.key_error(message));
+        }
+    }
+    Ok(DependencySource::Registry {
+        constraint: table
+            .get("version", Field::parse)?
+            .unwrap_or_else(Constraint::any),
+        registry: table.get("registry", read_label)?,
+    })
+}
+
+fn contradiction(table: &Reader<'_>, one: &str, other: &str, second: &Field<'_>) -> Diagnostic {
+    let title = table.title();
+    second.key_error(format!(
+        "`{one}` and `{other}` in {title} contradict each other; keep one"
+    ))
+}
+
+/// The name in `version.var`.
+fn read_variable(table: &mut Reader<'_>) -> Result<Option<String>, Diagnostic> {
+    let title = format!("`version` of {}", table.title());
+    let Some(mut version) = table
+        .field("version")
+        .and_then(|field| field.as_table(&title))
+    else {
+        return Ok(None);
+    };
+    let name = version.required("var")?.plain_str()?.to_owned();
+    version.refuse_unknown()?;
+    for key in ["path", "git", "registry", "tag", "branch", "rev", "subdir"] {
+        if let Some(field) = table.field(key) {
+            return Err(contradiction(table, "version.var", key, &field));
+        }
+    }
+    Ok(Some(name))
+}
+
+fn read_reference(table: &mut Reader<'_>) -> Result<GitReference, Diagnostic> {
+    let given: Vec<Field<'_>> = ["tag", "branch", "rev", "version"]
+        .into_iter()
+        .filter_map(|key| table.field(key))
+        .collect();
+    match given.as_slice() {
+        [] if FOREIGN_KEYS.iter().any(|key| table.field(key).is_some()) => {
+            Ok(GitReference::Default)
+        }
+        [] => Err(table
+            .error(format!(
+                "{} names no `tag`, `branch`, `rev` or `version`",
+                table.title()
+            ))
+            .hint("give exactly one of them beside `git`")),
+        [one] if one.key == "tag" => Ok(GitReference::Tag(one.argument()?.to_owned())),
+        [one] if one.key == "branch" => Ok(GitReference::Branch(one.argument()?.to_owned())),
+        [one] if one.key == "rev" => Ok(GitReference::Rev(one.argument()?.to_owned())),
+        [one] => Ok(GitReference::Range(one.parse()?)),
+        [one, other, ..] => Err(contradiction(table, one.key, other.key, other)),
+    }
+}
+
+/// The name of a registry: a label as a package's name is.
+fn read_label(field: &Field<'_>) -> Result<String, Diagnostic> {
+    let label = field.str()?;
+    match label.parse::<Name>() {
+        Ok(_) => Ok(label.to_owned()),
+        Err(_) => Err(field.wrong("a registry name of a-z, 0-9 and inner hyphens")),
+    }
+}
+
+/// Only the root's registries count, so those of a package are not looked at.
+fn read_registries(root: &mut Reader<'_>, reading: Reading) -> Result<Vec<Registry>, Diagnostic> {
+    root.accept(&["registry"]);
+    if reading == Reading::Package {
+        return Ok(Vec::new());
+    }
+    let mut registries: Vec<Registry> = Vec::new();
+    for mut table in root.tables("registry")? {
+        let name = table.required("name")?;
+        let registry = Registry {
+            name: read_label(&name)?,
+            url: table.required("url")?.argument()?.to_owned(),
+            position: table.position(),
+        };
+        table.refuse_unknown()?;
+        if let Some(first) = registries.iter().find(|first| first.name == registry.name) {
+            let line = first.position.line;
+            let message = format!(
+                "two registries are named `{}`; the first at line {line}",
+                first.name
+            );
+            return Err(name.error(message));
+        }
+        registries.push(registry);
+    }
+    Ok(registries)
+}
+
+/// Only the root's overrides count, so those of a package are not looked at.
+fn read_overrides(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Vec<Override>, Diagnostic> {
+    root.accept(&["override"]);
+    if notes.reading == Reading::Package {
+        return Ok(Vec::new());
+    }
+    let mut overrides: Vec<Override> = Vec::new();
+    for mut table in root.tables("override")? {
+        let found = read_override(&mut table)?;
+        if let Some(first) = overrides
+            .iter()
+            .find(|first| first.package == found.package)
+        {
+            let line = first.position.line;
+            let message = format!(
+                "`{}` is overridden twice; the first time at line {line}",
+                found.package
+            );
+            return Err(table.error(message));
+        }
+        overrides.push(found);
+        notes.unknown(&table);
+    }
+    Ok(overrides)
+}
+
+fn read_override(table: &mut Reader<'_>) -> Result<Override, Diagnostic> {
+    let package = table.required("package")?;
+    let package = without_kind(package.str()?)
+        .parse()
+        .map_err(|error| package.error(format!("{error}")))?;
+    let position = table.position();
+    match read_source(table)? {
+        source @ (DependencySource::Path { .. } | DependencySource::Git { .. }) => Ok(Override {
+            package,
+            source,
+            position,
+        }),
+        _ => Err(table.error(format!(
+            "the override of `{package}` names neither `path` nor `git`"
+        ))),
+    }
+}
+
+fn read_conflicts(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Vec<Conflict>, Diagnostic> {
+    let Some(mut table) = root.table("conflicts")? else {
+        return Ok(Vec::new());
+    };
+    let conflicts = table.get("packages", |field| field.list(read_conflict))?;
+    notes.unknown(&table);
+    Ok(conflicts.unwrap_or_default())
+}
+
+fn read_conflict(field: &Field<'_>) -> Result<Conflict, Diagnostic> {
+    let text = without_kind(field.str()?);
+    let (id, constraint) = match text.split_once('@') {
+        Some((id, constraint)) => (id, constraint.parse()),
+        None => (text, Ok(Constraint::any())),
+    };
+    Ok(Conflict {
+        package: id
+            .parse()
+            .map_err(|error| field.error(format!("{error}")))?,
+        constraint: constraint.map_err(|error| field.error(format!("{error}")))?,
+    })
+}
+
+/// What changes resolution elsewhere and does not here, by name.
+fn not_acted_on(root: &mut Reader<'_>) -> Result<Vec<String>, Diagnostic> {
+    let mut names = Vec::new();
+    for (table, key, name) in [
+        ("requires", "capabilities", "requires.capabilities"),
+        ("features", "default", "features.default"),
+    ] {
+        let filled = root
+            .table(table)?
+            .and_then(|mut table| table.field(key))
+            .is_some_and(|field| field.is_filled());
+        if filled {
+            names.push(name.to_owned());
+        }
+    }
+    for key in ["requires_any", "target", "obsoletes"] {
+        if root.field(key).is_some_and(|field| field.is_filled()) {
+            names.push(key.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::decode::decode;
+
+    /// A case of `conform/cases/manifest`: an input and what reading it must say.
+    #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    struct Case {
+        #[serde(default)]
+        input: String,
+        /// The input as hexadecimal digits, for bytes that TOML cannot hold.
+        input_hex: Option<String>,
+        /// The text `@` of the input is replaced by this one.
+        repeat: Option<Repeat>,
+        reading: CaseReading,
+        #[serde(default)]
+        ok: bool,
+        #[serde(default)]
+        warnings: Vec<String>,
+        #[serde(default)]
+        not_acted_on: Vec<String>,
+        error: Option<String>,
+        line: Option<usize>,
+        column: Option<usize>,
+        hint: Option<String>,
+    }
+
+    #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Repeat {
+        text: String,
+        count: usize,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum CaseReading {
+        Own,
+        Package,
+    }
+
+    impl Case {
+        fn bytes(&self) -> Vec<u8> {
+            match (&self.input_hex, &self.repeat) {
+                (Some(hex), _) => (0..hex.len())
+                    .step_by(2)
+                    .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+                    .collect(),
+                (None, Some(repeat)) => self
+                    .input
+                    .replace('@', &repeat.text.repeat(repeat.count))
+                    .into_bytes(),
+                (None, None) => self.input.clone().into_bytes(),
+            }
+        }
+
+        fn read(&self) -> Result<Manifest, Diagnostic> {
+            let reading = match self.reading {
+                CaseReading::Own => Reading::Own,
+                CaseReading::Package => Reading::Package,
+            };
+            Manifest::parse(&decode(&self.bytes())?, reading)
+        }
+
+        /// What reading says, in the words of a case.
+        fn outcome(&self) -> Case {
+            let mut said = Case {
+                ok: false,
+                warnings: Vec::new(),
+                not_acted_on: Vec::new(),
+                error: None,
+                line: None,
+                column: None,
+                hint: None,
+                ..self.clone()
+            };
+            match self.read() {
+                Ok(manifest) => {
+                    said.ok = true;
+                    said.warnings = manifest.warnings.iter().map(warning_text).collect();
+                    said.not_acted_on = manifest.not_acted_on;
+                }
+                Err(error) => {
+                    let wanted = self.error.clone().unwrap_or_default();
+                    let matches = !wanted.is_empty() && error.message.contains(&wanted);
+                    said.error = Some(if matches { wanted } else { error.message });
+                    said.line = error.position.map(|position| position.line);
+                    said.column = error.position.map(|position| position.column);
+                    said.hint = error.hint;
+                }
+            }
+            said
+        }
+    }
+
+    fn warning_text(warning: &Diagnostic) -> String {
+        let line = warning.position.unwrap().line;
+        let hint = warning.hint.as_deref().unwrap_or("no hint");
+        format!("{line}: {warning}: {hint}")
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the cases are files")]
+    fn every_case_of_the_manifest_reads_as_it_says() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conform/cases/manifest");
+        let mut count = 0;
+        let mut wrong = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let case: Case = toml::from_str(&std::fs::read_to_string(&path).unwrap())
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let said = case.outcome();
+            if said != case {
+                wrong.push(format!("{}: {said:#?}", path.display()));
+            }
+            count += 1;
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(count >= 200, "only {count} cases");
+    }
+}

@@ -1,10 +1,12 @@
 //! The file formats: text to value and value to text, each with its rules and its stable bytes.
 
 pub mod config;
+pub mod decode;
 pub mod diagnostic;
 pub mod lock;
 pub mod manifest;
 pub mod manifest_edit;
+pub(crate) mod reader;
 pub mod record;
 pub mod state;
 mod typed;
