@@ -1,7 +1,11 @@
 //! What a user names on the command line: a SPEC.
 
-use crate::identifier::PackageId;
-use crate::version::Constraint;
+use std::str::FromStr;
+
+use crate::formats::manifest::without_kind;
+use crate::identifier::{IdentifierError, PackageId};
+use crate::text::{escape, shorten};
+use crate::version::{Constraint, VersionError};
 
 /// A parsed SPEC.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,4 +21,305 @@ pub enum Specifier {
     Path(String),
     /// `github:owner/repo[#ref]` or a git URL.
     Git(String),
+}
+
+/// Why a text is no SPEC. Texts are escaped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecifierError {
+    /// Nothing was given.
+    #[error(
+        "a package is named by nothing; write `group/name`, `path:DIR`, `github:owner/repo` or a git URL"
+    )]
+    Empty,
+    /// It would be taken for an option by a program it is given to.
+    #[error("`{0}` looks like an option, not like a package")]
+    Option(String),
+    /// A character that acts on a terminal or deceives.
+    #[error("`{0}` has a character that cannot be shown")]
+    Character(String),
+    /// A directory without `path:`.
+    #[error("`{0}` is a directory, not a package; write `path:{0}`")]
+    Directory(String),
+    /// `path:` without a directory.
+    #[error("`path:` names no directory; write `path:DIR`")]
+    NoDirectory,
+    /// `github:` without owner and repository.
+    #[error(
+        "`{0}` names no GitHub repository; write `github:owner/repo` or `github:owner/repo#ref`"
+    )]
+    GitHub(String),
+    /// A transport that is not spoken.
+    #[error("`{0}` is not a git URL of a kind that is taken: https, ssh, file or `git@host:path`")]
+    Transport(String),
+    /// `@latest`.
+    #[error("`@latest` is not a version constraint; write `{0}` alone for the newest version")]
+    Latest(PackageId),
+    /// No package id.
+    #[error("{0}")]
+    Identifier(#[from] IdentifierError),
+    /// No constraint after `@`.
+    #[error("{0}")]
+    Constraint(#[from] VersionError),
+}
+
+impl Specifier {
+    /// Reads a SPEC. A leading `kind:` of a package is accepted and means nothing.
+    ///
+    /// # Errors
+    /// What it looks like and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, SpecifierError> {
+        let shown = || escape(&shorten(text, 200));
+        if text.trim().is_empty() {
+            return Err(SpecifierError::Empty);
+        }
+        if escape(text) != text {
+            return Err(SpecifierError::Character(shown()));
+        }
+        if text.starts_with('-') {
+            return Err(SpecifierError::Option(shown()));
+        }
+        if let Some(directory) = text.strip_prefix("path:") {
+            return parse_path(directory);
+        }
+        if let Some(repository) = text.strip_prefix("github:") {
+            return match is_github(repository) {
+                true => Ok(Self::Git(text.to_owned())),
+                false => Err(SpecifierError::GitHub(shown())),
+            };
+        }
+        if is_git_url(text) {
+            return Ok(Self::Git(text.to_owned()));
+        }
+        if text.contains("://") || text.contains("::") {
+            return Err(SpecifierError::Transport(shown()));
+        }
+        if is_directory(text) {
+            return Err(SpecifierError::Directory(shown()));
+        }
+        parse_package(without_kind(text))
+    }
+}
+
+impl FromStr for Specifier {
+    type Err = SpecifierError;
+
+    fn from_str(text: &str) -> Result<Self, SpecifierError> {
+        Self::parse(text)
+    }
+}
+
+fn parse_path(directory: &str) -> Result<Specifier, SpecifierError> {
+    match directory.trim().is_empty() {
+        true => Err(SpecifierError::NoDirectory),
+        false => Ok(Specifier::Path(directory.to_owned())),
+    }
+}
+
+/// `owner/repo[#ref]`.
+fn is_github(repository: &str) -> bool {
+    let (repository, reference) = match repository.split_once('#') {
+        Some((repository, reference)) => (repository, Some(reference)),
+        None => (repository, None),
+    };
+    let is_reference = reference.is_none_or(|name| !name.is_empty() && !name.starts_with('-'));
+    is_reference
+        && repository
+            .split_once('/')
+            .is_some_and(|(owner, name)| is_github_name(owner) && is_github_name(name))
+}
+
+fn is_github_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..")
+        && !name.starts_with('-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+/// A URL of a transport that is taken, `user@host:path`, or a name that ends in `.git`.
+fn is_git_url(text: &str) -> bool {
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let has_place = !rest.is_empty() && !rest.starts_with(['-', '#']);
+        return matches!(scheme, "https" | "ssh" | "file") && has_place;
+    }
+    let location = text.split('#').next().unwrap_or_default();
+    !text.contains("::") && (is_scp_like(location) || location.ends_with(".git"))
+}
+
+/// `user@host:path`: the user and the host are plain names, and none begins like an option.
+fn is_scp_like(text: &str) -> bool {
+    let Some((user, (host, path))) = text
+        .split_once('@')
+        .and_then(|(user, rest)| Some((user, rest.split_once(':')?)))
+    else {
+        return false;
+    };
+    is_github_name(user) && is_github_name(host) && !path.is_empty() && !path.starts_with('-')
+}
+
+fn is_directory(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let has_drive = bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
+    text.starts_with(['.', '/', '~', '\\']) || (has_drive && matches!(bytes[2], b'\\' | b'/'))
+}
+
+fn parse_package(text: &str) -> Result<Specifier, SpecifierError> {
+    let Some((id, constraint)) = text.split_once('@') else {
+        return Ok(Specifier::Package {
+            id: text.parse()?,
+            constraint: None,
+        });
+    };
+    let id: PackageId = id.parse()?;
+    if constraint == "latest" {
+        return Err(SpecifierError::Latest(id));
+    }
+    Ok(Specifier::Package {
+        id,
+        constraint: Some(constraint.parse()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn package(id: &str, constraint: Option<&str>) -> Specifier {
+        Specifier::Package {
+            id: id.parse().unwrap(),
+            constraint: constraint.map(|text| text.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn packages_are_read_with_and_without_kind_and_constraint() {
+        for (text, id, constraint) in [
+            ("org.example/lint", "org.example/lint", None),
+            ("org.example/lint@^2.1", "org.example/lint", Some("^2.1")),
+            (
+                "flow:org.example/lint@>=1, <3",
+                "org.example/lint",
+                Some(">=1, <3"),
+            ),
+            ("tool:a/b", "a/b", None),
+            ("a/b@*", "a/b", Some("*")),
+        ] {
+            assert_eq!(
+                Specifier::parse(text).unwrap(),
+                package(id, constraint),
+                "{text}"
+            );
+        }
+        assert_eq!("a/b".parse(), Ok(package("a/b", None)));
+    }
+
+    #[test]
+    fn directories_are_read_after_path() {
+        for directory in ["../x", ".", "/abs/dir", "a b", "C:\\x", "x.git"] {
+            let specifier = Specifier::parse(&format!("path:{directory}")).unwrap();
+            assert_eq!(specifier, Specifier::Path(directory.to_owned()));
+        }
+    }
+
+    #[test]
+    fn git_sources_are_kept_as_written() {
+        for text in [
+            "github:owner/repo",
+            "github:Owner-1/re.po_x#v1.0.0",
+            "https://host/x",
+            "https://host/x.git#main",
+            "ssh://git@host/x",
+            "file:///srv/x",
+            "git@host:org/x",
+            "me@my-host.org:x.git",
+            "host/x.git",
+            "/srv/x.git",
+            "../x.git",
+            "x.git#tag",
+        ] {
+            assert_eq!(
+                Specifier::parse(text),
+                Ok(Specifier::Git(text.to_owned())),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_specifier_is_told_what_to_write() {
+        for (text, message) in [
+            ("", "a package is named by nothing"),
+            ("  ", "a package is named by nothing"),
+            ("-rf", "`-rf` looks like an option"),
+            ("--upload-pack=x.git", "looks like an option"),
+            ("a/b\n", "`a/b\\n` has a character that cannot be shown"),
+            (
+                "https://host/\u{202e}x",
+                "`https://host/U+202Ex` has a character",
+            ),
+            ("path:a\u{1b}", "has a character that cannot be shown"),
+            ("path:", "write `path:DIR`"),
+            ("path: ", "write `path:DIR`"),
+            ("./x", "write `path:./x`"),
+            ("../x", "write `path:../x`"),
+            (".", "write `path:.`"),
+            ("/x", "write `path:/x`"),
+            ("~/x", "write `path:~/x`"),
+            ("\\\\srv\\x", "is a directory"),
+            ("C:\\x", "write `path:C:\\x`"),
+            ("c:/x", "write `path:c:/x`"),
+            ("c:x", "`x` is not a package id"),
+            ("C:", "`C:` is not a package id"),
+            ("1:/x", "`1:` is not a group"),
+            ("github:owner", "write `github:owner/repo`"),
+            ("github:owner/", "write `github:owner/repo`"),
+            ("github:/repo", "write `github:owner/repo`"),
+            ("github:owner/repo/x", "write `github:owner/repo`"),
+            ("github:owner/..", "write `github:owner/repo`"),
+            ("github:./repo", "write `github:owner/repo`"),
+            ("github:-o/repo", "write `github:owner/repo`"),
+            ("github:owner/repo#", "write `github:owner/repo`"),
+            ("github:owner/repo#-x", "write `github:owner/repo`"),
+            ("http://host/x", "is not a git URL of a kind that is taken"),
+            ("git://host/x", "is not a git URL of a kind that is taken"),
+            ("https://", "is not a git URL of a kind that is taken"),
+            ("https://#x", "is not a git URL of a kind that is taken"),
+            (
+                "ssh://-oProxyCommand=x/y",
+                "is not a git URL of a kind that is taken",
+            ),
+            ("ext::sh -c x", "is not a git URL of a kind that is taken"),
+            (
+                "ext::sh -c x.git",
+                "is not a git URL of a kind that is taken",
+            ),
+            ("git@host:", "`git` is not a package id"),
+            ("git@host:-x", "`git` is not a package id"),
+            ("git@-host:x", "`git` is not a package id"),
+            ("a;b@host:x", "`a;b` is not a package id"),
+            (
+                "lint",
+                "`lint` is not a package id: `group/name` is expected",
+            ),
+            ("Org/lint", "`Org` is not a group"),
+            ("a/b@latest", "write `a/b` alone for the newest version"),
+            ("a/b@", "is not a version constraint"),
+            ("a/b@v1", "`v1` is not a version constraint"),
+            ("Flow:a/b", "`Flow:a` is not a group"),
+        ] {
+            let error = Specifier::parse(text).unwrap_err();
+            assert!(error.to_string().contains(message), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_taken_acts_on_a_terminal_or_begins_like_an_option(text in ".{0,40}") {
+            if let Ok(Specifier::Git(kept) | Specifier::Path(kept)) = Specifier::parse(&text) {
+                prop_assert_eq!(&escape(&kept), &kept);
+                prop_assert!(!text.starts_with('-'));
+            }
+        }
+    }
 }
