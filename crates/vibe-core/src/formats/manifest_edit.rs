@@ -1,6 +1,6 @@
 //! Edits of `vibe.toml` that keep its comments and order.
 
-use toml_edit::{DocumentMut, InlineTable, Item, RawString, Table, TableLike, Value, value};
+use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, RawString, Table, Value, value};
 
 use crate::formats::diagnostic::Diagnostic;
 use crate::formats::manifest::without_kind;
@@ -44,22 +44,21 @@ pub fn set_requirement(
 ) -> Result<String, Diagnostic> {
     let mut document = parse_document(text)?.into_mut();
     let packages = packages_of(&mut document)?;
-    let known = packages
-        .iter()
-        .map(|(key, _)| key)
-        .find(|key| without_kind(key) == id.as_str())
-        .map(str::to_owned);
-    let changed = match known.and_then(|key| packages.get_mut(&key)) {
+    let changed = match key_of(packages, id).and_then(|key| entry_mut(packages, &key)) {
         Some(entry) => change(entry, id, edit)?,
-        None => {
-            add(packages, id.as_str(), new_entry(edit));
-            true
-        }
+        None => add(packages, id.as_str(), new_entry(edit)),
     };
     Ok(match changed {
         true => document.to_string(),
         false => text.to_owned(),
     })
+}
+
+/// The key under which `id` is required, with or without a kind.
+fn key_of(packages: &Item, id: &PackageId) -> Option<String> {
+    let mut keys = packages.as_table_like()?.iter().map(|(key, _)| key);
+    keys.find(|key| without_kind(key) == id.as_str())
+        .map(str::to_owned)
 }
 
 fn not_editable(what: &str) -> Diagnostic {
@@ -68,28 +67,30 @@ fn not_editable(what: &str) -> Diagnostic {
 }
 
 /// The table of requirements, made where there is none.
-fn packages_of(document: &mut DocumentMut) -> Result<&mut dyn TableLike, Diagnostic> {
-    let position = end_of_role(document);
+fn packages_of(document: &mut DocumentMut) -> Result<&mut Item, Diagnostic> {
+    let role_end = end_of_role(document);
     let requires = document.entry("requires").or_insert_with(implicit_table);
-    let requires_is_header = requires.is_table();
-    let position = requires
-        .as_table()
-        .and_then(|table| (!table.is_implicit()).then(|| table.position())?)
-        .or(position);
+    let new = match requires.as_table() {
+        Some(table) if !table.is_dotted() => header_table(table.position().or(role_end)),
+        _ => value(InlineTable::new()),
+    };
     let requires = requires
         .as_table_like_mut()
         .ok_or_else(|| not_editable("`requires`"))?;
-    let empty_array = requires
-        .get("packages")
-        .is_some_and(|item| item.as_array().is_some_and(toml_edit::Array::is_empty));
-    if empty_array || (!requires_is_header && !requires.contains_key("packages")) {
+    let is_empty_array = |item: &Item| item.as_array().is_some_and(Array::is_empty);
+    if requires.get("packages").is_some_and(is_empty_array) {
         requires.insert("packages", value(InlineTable::new()));
     }
-    requires
-        .entry("packages")
-        .or_insert_with(|| header_table(position))
-        .as_table_like_mut()
-        .ok_or_else(|| not_editable("[requires.packages]"))
+    let packages = requires.entry("packages").or_insert(new);
+    match packages.is_table_like() {
+        true => Ok(packages),
+        false => Err(not_editable("[requires.packages]")),
+    }
+}
+
+/// The value of a key. The index operators of `toml_edit` would leave a hole for a missing one.
+fn entry_mut<'a>(table: &'a mut Item, key: &str) -> Option<&'a mut Item> {
+    table.as_table_like_mut()?.get_mut(key)
 }
 
 fn implicit_table() -> Item {
@@ -131,26 +132,26 @@ fn new_entry(edit: &RequirementEdit) -> Value {
     }
 }
 
-/// Adds an entry after the last one. In an inline table the space before the closing brace stays
+/// Adds an entry after the last one. In an inline table the blanks before the closing brace stay
 /// there.
-fn add(packages: &mut dyn TableLike, key: &str, mut entry: Value) {
-    let suffix = last_suffix(packages);
-    if let Some(suffix) = suffix {
-        entry.decor_mut().set_prefix(" ");
-        entry.decor_mut().set_suffix(suffix);
+fn add(table: &mut Item, key: &str, mut entry: Value) -> bool {
+    if let Some(inline) = table.as_inline_table_mut()
+        && let Some(blanks) = take_last_blanks(inline)
+    {
+        *entry.decor_mut() = Decor::new(" ", blanks);
     }
-    packages.insert(key, Item::Value(entry));
+    if let Some(table) = table.as_table_like_mut() {
+        table.insert(key, Item::Value(entry));
+    }
+    true
 }
 
-/// Takes the blank space after the last value of an inline table.
-fn last_suffix(packages: &mut dyn TableLike) -> Option<RawString> {
-    let is_inline = packages.iter().all(|(_, item)| item.is_value()) && !packages.is_dotted();
-    let (_, item) = packages.iter_mut().last()?;
-    let decor = item.as_value_mut().filter(|_| is_inline)?.decor_mut();
-    let suffix = decor.suffix()?.clone();
-    let blank = suffix.as_str().is_some_and(|text| text.trim().is_empty());
-    blank.then(|| {
-        decor.set_suffix("");
+fn take_last_blanks(table: &mut InlineTable) -> Option<RawString> {
+    let (_, last) = table.iter_mut().last()?;
+    let suffix = last.decor().suffix()?.clone();
+    let is_blank = suffix.as_str().is_some_and(|text| text.trim().is_empty());
+    is_blank.then(|| {
+        last.decor_mut().set_suffix("");
         suffix
     })
 }
@@ -160,19 +161,22 @@ fn change(entry: &mut Item, id: &PackageId, edit: &RequirementEdit) -> Result<bo
     if entry.is_str() {
         return Ok(replace(entry, new_entry(edit)));
     }
-    let table = entry
-        .as_table_like_mut()
-        .ok_or_else(|| not_editable(&format!("the requirement `{id}`")))?;
+    if !entry.is_table_like() {
+        return Err(not_editable(&format!("the requirement `{id}`")));
+    }
     match edit {
-        RequirementEdit::Constraint(constraint) => set_version(table, id, constraint),
-        RequirementEdit::Path(path) => Ok(set_path(table, path)),
+        RequirementEdit::Constraint(constraint) => {
+            refuse_pinned(entry, id)?;
+            Ok(set_string(entry, "version", constraint.as_str()))
+        }
+        RequirementEdit::Path(path) => Ok(set_path(entry, path)),
     }
 }
 
 /// Puts `new` in the place of a value, within the same blanks and comments. A string that says the
 /// same stays as it is written.
 fn replace(entry: &mut Item, mut new: Value) -> bool {
-    if new.as_str().is_some() && entry.as_str().map(str::trim) == new.as_str() {
+    if entry.is_str() && entry.as_str() == new.as_str() {
         return false;
     }
     if let Some(old) = entry.as_value() {
@@ -182,40 +186,331 @@ fn replace(entry: &mut Item, mut new: Value) -> bool {
     true
 }
 
-fn set_version(
-    table: &mut dyn TableLike,
-    id: &PackageId,
-    constraint: &Constraint,
-) -> Result<bool, Diagnostic> {
-    if let Some(pinned) = ["tag", "branch", "rev"]
-        .iter()
-        .find(|key| table.contains_key(key))
+fn refuse_pinned(entry: &Item, id: &PackageId) -> Result<(), Diagnostic> {
+    let mut pins = ["tag", "branch", "rev"].iter();
+    match pins.find(|key| entry.get(key).is_some()) {
+        None => Ok(()),
+        Some(pin) => Err(Diagnostic::new(format!(
+            "`{id}` is required by `{pin}`, which leaves no choice of versions"
+        ))
+        .hint(format!("replace `{pin}` by `version` in vibe.toml"))),
+    }
+}
+
+/// A path takes the place of every other source.
+fn set_path(entry: &mut Item, path: &str) -> bool {
+    if entry.get("path").is_none()
+        && let Some(table) = entry.as_table_like_mut()
     {
-        let message =
-            format!("`{id}` is required by `{pinned}`, which leaves no choice of versions");
-        return Err(
-            Diagnostic::new(message).hint(format!("replace `{pinned}` by `version` in vibe.toml"))
+        for key in SOURCE_KEYS {
+            table.remove(key);
+        }
+    }
+    set_string(entry, "path", path)
+}
+
+fn set_string(table: &mut Item, key: &str, text: &str) -> bool {
+    match entry_mut(table, key) {
+        Some(entry) => replace(entry, text.into()),
+        None => add(table, key, text.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::manifest::{DependencySource, Manifest, Reading};
+    use proptest::prelude::*;
+
+    fn constraint(text: &str) -> RequirementEdit {
+        RequirementEdit::Constraint(text.parse().unwrap())
+    }
+
+    fn path(text: &str) -> RequirementEdit {
+        RequirementEdit::Path(text.to_owned())
+    }
+
+    fn set(text: &str, id: &str, edit: &RequirementEdit) -> Result<String, Diagnostic> {
+        set_requirement(text, &id.parse().unwrap(), edit)
+    }
+
+    /// Setting `edit` for `a/b` turns `before` into `after`, and setting it again changes nothing.
+    fn check(before: &str, edit: RequirementEdit, after: &str) {
+        let found = set(before, "a/b", &edit).unwrap();
+        assert_eq!(found, after, "from:\n{before}");
+        assert_eq!(set(after, "a/b", &edit).unwrap(), after);
+        Manifest::parse(after, Reading::Own).unwrap();
+    }
+
+    #[test]
+    fn a_new_project_has_its_name_and_nothing_else() {
+        assert_eq!(new_project("hello"), "[project]\nname = \"hello\"\n");
+        let text = new_project("a \"b\"");
+        let manifest = Manifest::parse(&text, Reading::Own).unwrap();
+        assert_eq!(manifest.project.unwrap().name, "a \"b\"");
+    }
+
+    #[test]
+    fn the_first_requirement_follows_the_role() {
+        check(
+            "[project]\nname = \"x\"\n",
+            constraint("^1"),
+            "[project]\nname = \"x\"\n\n[requires.packages]\n\"a/b\" = \"^1\"\n",
+        );
+        check(
+            "# top\n[project]\nname = \"x\" # here\n\n# the registry\n[[registry]]\nname = \"r\"\nurl = \"u\"\n# end\n",
+            path("../b"),
+            "# top\n[project]\nname = \"x\" # here\n\n[requires.packages]\n\"a/b\" = { path = \"../b\" }\n\n# the registry\n[[registry]]\nname = \"r\"\nurl = \"u\"\n# end\n",
+        );
+        check(
+            "[[registry]]\nname = \"r\"\nurl = \"u\"\n[workspace]\nmembers = []\n[workspace.versions]\nv = \"1\"\n[[override]]\npackage = \"c/d\"\npath = \"x\"\n",
+            constraint("1"),
+            "[[registry]]\nname = \"r\"\nurl = \"u\"\n[workspace]\nmembers = []\n[workspace.versions]\nv = \"1\"\n\n[requires.packages]\n\"a/b\" = \"1\"\n[[override]]\npackage = \"c/d\"\npath = \"x\"\n",
+        );
+        check(
+            "[project]\nname = \"x\"\n[requires]\ncapabilities = []\n[workspace]\n",
+            constraint("1"),
+            "[project]\nname = \"x\"\n[requires]\ncapabilities = []\n\n[requires.packages]\n\"a/b\" = \"1\"\n[workspace]\n",
         );
     }
-    Ok(set_string(table, "version", constraint.as_str()))
-}
 
-fn set_path(table: &mut dyn TableLike, path: &str) -> bool {
-    if table.contains_key("path") {
-        return set_string(table, "path", path);
+    #[test]
+    fn a_new_requirement_comes_last() {
+        check(
+            "[project]\nname = \"x\"\n\n[requires.packages]\n# why\n\"z/z\"   = '1'  # because\n\n# next\n[workspace]\n",
+            constraint("^1"),
+            "[project]\nname = \"x\"\n\n[requires.packages]\n# why\n\"z/z\"   = '1'  # because\n\"a/b\" = \"^1\"\n\n# next\n[workspace]\n",
+        );
+        check(
+            "project.name = \"x\"\nrequires.packages.\"z/z\" = \"1\"\n",
+            constraint("^1"),
+            "project.name = \"x\"\nrequires.packages.\"z/z\" = \"1\"\nrequires.packages.\"a/b\" = \"^1\"\n",
+        );
+        check(
+            "project.name = \"x\"\nrequires.capabilities = []\n",
+            constraint("^1"),
+            "project.name = \"x\"\nrequires.capabilities = []\nrequires.packages = { \"a/b\" = \"^1\" }\n",
+        );
+        check(
+            "[project]\nname = \"x\"\n[requires.packages]\n\"z/z\" = \"1\"   \n",
+            constraint("^1"),
+            "[project]\nname = \"x\"\n[requires.packages]\n\"z/z\" = \"1\"   \n\"a/b\" = \"^1\"\n",
+        );
+        check(
+            "[project]\nname = \"x\"\n[requires.packages.\"z/z\"]\nversion = \"1\"\n",
+            constraint("^1"),
+            "[project]\nname = \"x\"\n\n[requires.packages]\n\"a/b\" = \"^1\"\n[requires.packages.\"z/z\"]\nversion = \"1\"\n",
+        );
     }
-    for key in SOURCE_KEYS {
-        table.remove(key);
-    }
-    set_string(table, "path", path)
-}
 
-fn set_string(table: &mut dyn TableLike, key: &str, text: &str) -> bool {
-    match table.get_mut(key) {
-        Some(entry) => replace(entry, text.into()),
-        None => {
-            add(table, key, text.into());
-            true
+    #[test]
+    fn an_inline_table_of_requirements_stays_inline() {
+        let project = "[project]\nname = \"x\"\n[requires]\n";
+        for (before, after) in [
+            ("packages = []\n", "packages = { \"a/b\" = \"^1\" }\n"),
+            (
+                "packages = {} # c\n",
+                "packages = { \"a/b\" = \"^1\" } # c\n",
+            ),
+            (
+                "packages = { \"z/z\" = \"1\" } # c\n",
+                "packages = { \"z/z\" = \"1\", \"a/b\" = \"^1\" } # c\n",
+            ),
+            (
+                "packages = {\"z/z\" = \"1\"}\n",
+                "packages = {\"z/z\" = \"1\", \"a/b\" = \"^1\"}\n",
+            ),
+        ] {
+            let (before, after) = (format!("{project}{before}"), format!("{project}{after}"));
+            check(&before, constraint("^1"), &after);
+        }
+    }
+
+    /// The entry `before` becomes `after`.
+    fn check_entry(before: &str, edit: RequirementEdit, after: &str) {
+        let file = |entry: &str| {
+            format!(
+                "[project]\nname = \"x\"\n\n[requires.packages]\n# one\n{entry}\n\"z/z\" = \"1\" # two\n"
+            )
+        };
+        check(&file(before), edit, &file(after));
+    }
+
+    #[test]
+    fn an_entry_keeps_its_form_and_what_else_it_says() {
+        check_entry(
+            "\"a/b\"  =  \"1\"  # c",
+            constraint("^2"),
+            "\"a/b\"  =  \"^2\"  # c",
+        );
+        check_entry("'flow:a/b' = '1'", constraint("^2"), "'flow:a/b' = \"^2\"");
+        check_entry("\"a/b\" = '^2'", constraint("^2"), "\"a/b\" = '^2'");
+        check_entry(
+            "\"a/b\" = { registry = \"r\", version = '1' , as = \"k\" } # c",
+            constraint("^2"),
+            "\"a/b\" = { registry = \"r\", version = \"^2\" , as = \"k\" } # c",
+        );
+        check_entry(
+            "\"a/b\" = { registry = \"r\" }",
+            constraint("^2"),
+            "\"a/b\" = { registry = \"r\", version = \"^2\" }",
+        );
+        check_entry(
+            "\"a/b\" = { path = \"p\" }",
+            constraint("^2"),
+            "\"a/b\" = { path = \"p\", version = \"^2\" }",
+        );
+        check_entry(
+            "\"a/b\" = { version.var = \"core\" }",
+            constraint("^2"),
+            "\"a/b\" = { version = \"^2\" }",
+        );
+        check_entry(
+            "\"a/b\" = \"1\" # c",
+            path("../b"),
+            "\"a/b\" = { path = \"../b\" } # c",
+        );
+        check_entry(
+            "\"a/b\" = { as = \"k\", path = \"p\" }",
+            path("../b"),
+            "\"a/b\" = { as = \"k\", path = \"../b\" }",
+        );
+        check_entry(
+            "\"a/b\" = { git = \"u\", tag = \"t\", subdir = \"s\", as = \"k\" }",
+            path("../b"),
+            "\"a/b\" = { as = \"k\", path = \"../b\" }",
+        );
+        check_entry(
+            "\"a/b\" = { registry = \"r\", version = \"1\" }",
+            path("../b"),
+            "\"a/b\" = { path = \"../b\" }",
+        );
+    }
+
+    #[test]
+    fn an_entry_of_its_own_header_is_changed_in_place() {
+        check(
+            "[project]\nname = \"x\"\n[requires.packages.\"a/b\"]\n# why\nversion = \"1\" # c\nas = \"k\"\n",
+            constraint("^2"),
+            "[project]\nname = \"x\"\n[requires.packages.\"a/b\"]\n# why\nversion = \"^2\" # c\nas = \"k\"\n",
+        );
+        check(
+            "[project]\nname = \"x\"\n[requires.packages]\n\"a/b\".version.var = \"core\"\n",
+            constraint("^2"),
+            "[project]\nname = \"x\"\n[requires.packages]\n\"a/b\".version = \"^2\"\n",
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_edited_is_refused() {
+        for (text, message) in [
+            (
+                "[requires.packages]\n\"a/b\" = { git = \"u\", tag = \"t\" }",
+                "`a/b` is required by `tag`",
+            ),
+            (
+                "[requires.packages]\n\"a/b\" = { git = \"u\", branch = \"t\" }",
+                "`a/b` is required by `branch`",
+            ),
+            (
+                "[requires.packages]\n\"a/b\" = { git = \"u\", rev = \"t\" }",
+                "`a/b` is required by `rev`",
+            ),
+            (
+                "[requires.packages]\n\"a/b\" = 1",
+                "the requirement `a/b` has a form that cannot be edited",
+            ),
+            (
+                "requires = 1",
+                "`requires` has a form that cannot be edited",
+            ),
+            (
+                "[requires]\npackages = [1]",
+                "[requires.packages] has a form that cannot be edited",
+            ),
+            ("x", "not TOML"),
+        ] {
+            let error = set(text, "a/b", &constraint("1")).unwrap_err();
+            assert!(error.to_string().contains(message), "{text}: {error}");
+        }
+    }
+
+    fn entries() -> impl Strategy<Value = Vec<&'static str>> {
+        let entries = vec![
+            "\"c/d\" = \"1\"",
+            "# a comment\n\"flow:e/f\" = { version = \"1\" } # c",
+            "\"g/h\"   = { path = '../x' }",
+            "\"i/j\" = { version.var = \"v\" }",
+            "",
+            "\"k/l\" = { registry = \"r\", version = \"*\" }   ",
+        ];
+        let count = entries.len();
+        proptest::sample::subsequence(entries, 0..=count).prop_shuffle()
+    }
+
+    fn layouts() -> impl Strategy<Value = String> {
+        let before = proptest::sample::select(vec![
+            "",
+            "[workspace]\n\n",
+            "# c\n\n[[registry]]\nname = \"r\"\nurl = \"u\"\n",
+        ]);
+        let after = proptest::sample::select(vec![
+            "",
+            "\n# c\n[[override]]\npackage = \"c/d\"\npath = \"x\"\n",
+            "[conflicts]\n",
+            "# end",
+        ]);
+        let header = proptest::sample::select(vec![
+            "[requires.packages]",
+            "  [ requires . packages ] # c",
+            "[requires]\n\n[requires.\"packages\"]",
+        ]);
+        (before, header, entries(), after).prop_map(|(before, header, entries, after)| {
+            let project = "[project]\nname = \"x\"\n";
+            if entries.is_empty() {
+                return format!("{before}{project}{after}");
+            }
+            format!("{before}{project}{header}\n{}\n{after}", entries.join("\n"))
+        })
+    }
+
+    fn edits() -> impl Strategy<Value = RequirementEdit> {
+        prop_oneof![
+            "(\\^|=|~)?[0-9]\\.[1-9]{1,2}".prop_map(|text| constraint(&text)),
+            "[a-z./ \"\\\\é]{0,8}x".prop_map(RequirementEdit::Path),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_set_is_found_and_setting_it_again_changes_nothing(
+            text in layouts(),
+            id in proptest::sample::select(vec!["a/b", "c/d", "e/f", "g/h", "i/j", "k/l"]),
+            edit in edits(),
+        ) {
+            let edited = set(&text, id, &edit).unwrap();
+            let manifest = Manifest::parse(&edited, Reading::Own).unwrap();
+            let source = &manifest.requires[&id.parse().unwrap()].source;
+            match (&edit, source) {
+                (RequirementEdit::Path(wanted), DependencySource::Path { path, .. }) => {
+                    prop_assert_eq!(path, wanted);
+                }
+                (RequirementEdit::Constraint(wanted), DependencySource::Registry { constraint, .. }) => {
+                    prop_assert_eq!(constraint, wanted);
+                }
+                (RequirementEdit::Constraint(wanted), DependencySource::Path { constraint, .. }) => {
+                    prop_assert_eq!(constraint.as_ref(), Some(wanted));
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+            prop_assert_eq!(set(&edited, id, &edit).unwrap(), edited.clone());
+            let before = Manifest::parse(&text, Reading::Own).unwrap();
+            for kept in before.requires.keys() {
+                prop_assert!(manifest.requires.contains_key(kept));
+            }
+            for line in text.lines().filter(|line| line.starts_with('#')) {
+                prop_assert!(edited.contains(line));
+            }
         }
     }
 }
