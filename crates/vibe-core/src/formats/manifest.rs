@@ -1001,6 +1001,7 @@ fn not_acted_on(root: &mut Reader<'_>) -> Result<Vec<String>, Diagnostic> {
 mod tests {
     use super::*;
     use crate::formats::decode::decode;
+    use proptest::prelude::*;
 
     /// A case of `conform/cases/manifest`: an input and what reading it must say.
     #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
@@ -1117,5 +1118,305 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(count >= 200, "only {count} cases");
+    }
+
+    fn own(text: &str) -> Manifest {
+        Manifest::parse(text, Reading::Own).unwrap()
+    }
+
+    fn at(line: usize, column: usize) -> Position {
+        Position { line, column }
+    }
+
+    fn path(text: &str) -> RelPath {
+        RelPath::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_project_is_read_with_its_defaults_and_its_settings() {
+        let mut project = Project {
+            name: "x".to_owned(),
+            harnesses: None,
+            projection: None,
+            vendor: true,
+            install_hooks: None,
+        };
+        let manifest = own("[project]\nname = \"x\"\n");
+        assert_eq!(manifest.project.as_ref(), Some(&project));
+        assert_eq!(manifest.package_id(), None);
+        project.harnesses = Some(vec!["claude-code".to_owned()]);
+        project.projection = Some(Projection::Copy);
+        project.vendor = false;
+        project.install_hooks = Some(HookTightening::Never);
+        let text = "[project]\nname = \"x\"\nharnesses = [\"claude-code\"]\nprojection = \"copy\"\nvendor = false\ninstall-hooks = \"never\"\n";
+        assert_eq!(own(text).project, Some(project));
+    }
+
+    const PACKAGE: &str =
+        "[package]\ngroup = \"org.example\"\nname = \"lint\"\nversion = \"2.1.0\"\n";
+
+    #[test]
+    fn a_package_is_read_with_its_defaults() {
+        let manifest = own(PACKAGE);
+        let expected = Package {
+            id: "org.example/lint".parse().unwrap(),
+            version: "2.1.0".parse().unwrap(),
+            kind: Kind::Feat,
+            description: None,
+            license: None,
+            materialization: Materialization::Copy,
+            bridge: false,
+            upstream: None,
+            publish: Publish::Anywhere,
+            hooks: Hooks::default(),
+            boot: None,
+            items: Vec::new(),
+        };
+        assert_eq!(manifest.package_id(), Some(&expected.id));
+        assert_eq!(manifest.package, Some(expected));
+    }
+
+    #[test]
+    fn a_package_is_read_with_everything_it_says() {
+        let text = format!(
+            "{PACKAGE}{}",
+            r#"kind = "tool"
+description = "d"
+license = "MIT"
+materialization = "in-place"
+bridge = true
+upstream = "https://host/them/repo"
+publish = ["acme"]
+
+[hooks]
+pre-install = "hooks/prepare"
+post-install = "hooks/finalise"
+timeout = "2h"
+reset = "all"
+
+[boot]
+source = "boot/notes.md"
+link = "static"
+when = "os:linux"
+
+[[item]]
+kind = "rule"
+name = "style"
+path = "rules/style.md"
+
+[[skill]]
+name = "review"
+path = "tools/review"
+
+[conflicts]
+packages = ["a/b", "flow:a/c@^1"]
+"#
+        );
+        let manifest = own(&text);
+        let package = manifest.package.unwrap();
+        assert_eq!(package.kind, Kind::Tool);
+        assert_eq!(package.description.as_deref(), Some("d"));
+        assert_eq!(package.license.as_deref(), Some("MIT"));
+        assert_eq!(package.materialization, Materialization::InPlace);
+        assert!(package.bridge);
+        assert_eq!(package.upstream.as_deref(), Some("https://host/them/repo"));
+        assert_eq!(package.publish, Publish::To(vec!["acme".to_owned()]));
+        let scripts = [
+            (Phase::PreInstall, path("hooks/prepare")),
+            (Phase::PostInstall, path("hooks/finalise")),
+        ];
+        assert_eq!(package.hooks.scripts, scripts.into_iter().collect());
+        assert_eq!(package.hooks.timeout_seconds, Some(7_200));
+        assert_eq!(package.hooks.reset, Reset::All);
+        let boot = Boot {
+            source: path("boot/notes.md"),
+            is_static: true,
+            when: Some("os:linux".to_owned()),
+        };
+        assert_eq!(package.boot, Some(boot));
+        let item = |kind: &str, name: &str, place: &str| Item {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            path: path(place),
+        };
+        let items = [
+            item("rule", "style", "rules/style.md"),
+            item("skill", "review", "tools/review"),
+        ];
+        assert_eq!(package.items, items);
+        let conflicts = [("a/b", "*"), ("a/c", "^1")].map(|(id, constraint)| Conflict {
+            package: id.parse().unwrap(),
+            constraint: constraint.parse().unwrap(),
+        });
+        assert_eq!(manifest.conflicts, conflicts);
+    }
+
+    #[test]
+    fn publish_and_boot_have_three_forms_each() {
+        let package = |rest: &str| own(&format!("{PACKAGE}{rest}")).package.unwrap();
+        assert_eq!(package("publish = true").publish, Publish::Anywhere);
+        assert_eq!(package("publish = false").publish, Publish::Never);
+        let is_static = |rest: &str| package(rest).boot.unwrap().is_static;
+        assert!(!is_static("[boot]\nsource = \"a\""));
+        assert!(!is_static(
+            "[boot_snippet]\nsource = \"a\"\nlink = \"dynamic\""
+        ));
+        assert!(is_static(
+            "[boot_snippet]\nsource = \"a\"\nlink = \"static-hard\""
+        ));
+        let both = "[boot]\ndefault_link = \"static\"\n[boot_snippet]\nsource = \"a\"";
+        assert_eq!(package(both).boot.unwrap().source, path("a"));
+        let own_source = "[boot]\ndefault_link = \"static\"\nsource = \"b\"";
+        assert_eq!(package(own_source).boot.unwrap().source, path("b"));
+        assert_eq!(
+            package("[hooks]\npre-install = \" \"").hooks,
+            Hooks::default()
+        );
+    }
+
+    #[test]
+    fn a_workspace_is_read_with_its_versions() {
+        let manifest = own("[workspace]\nmembers = [\"packages/*\"]\nversions.core = \"^0.3\"\n");
+        let workspace = manifest.workspace.unwrap();
+        assert_eq!(workspace.members, ["packages/*"]);
+        let versions = [("core".to_owned(), "^0.3".parse().unwrap())];
+        assert_eq!(workspace.versions, versions.into_iter().collect());
+        assert_eq!(own("[workspace]\n").workspace, Some(Workspace::default()));
+    }
+
+    #[test]
+    fn registries_and_overrides_keep_their_order_and_place() {
+        let manifest = own(
+            "[workspace]\n[[registry]]\nname = \"z\"\nurl = \"../r\"\n[[registry]]\nname = \"a\"\nurl = \"https://h\"\n[[override]]\npackage = \"flow:a/b\"\ngit = \"https://h/x\"\nbranch = \"main\"\n",
+        );
+        let registry = |name: &str, url: &str, line| Registry {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            position: at(line, 1),
+        };
+        let registries = [registry("z", "../r", 2), registry("a", "https://h", 5)];
+        assert_eq!(manifest.registries, registries);
+        let expected = Override {
+            package: "a/b".parse().unwrap(),
+            source: DependencySource::Git {
+                url: "https://h/x".to_owned(),
+                reference: GitReference::Branch("main".to_owned()),
+                subdir: None,
+            },
+            position: at(8, 1),
+        };
+        assert_eq!(manifest.overrides, [expected]);
+    }
+
+    /// The requirement that `entry` makes, on line 3.
+    fn requirement(entry: &str) -> Dependency {
+        let manifest = own(&format!("[workspace]\n[requires.packages]\n{entry}\n"));
+        assert_eq!(manifest.requires.len(), 1);
+        let (id, dependency) = manifest.requires.into_iter().next().unwrap();
+        assert_eq!(id.as_str(), "a/b");
+        assert_eq!(dependency.position, at(3, 1));
+        dependency
+    }
+
+    fn registry_source(constraint: &str, registry: Option<&str>) -> DependencySource {
+        DependencySource::Registry {
+            constraint: constraint.parse().unwrap(),
+            registry: registry.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_requirement_is_read() {
+        let git = |reference| DependencySource::Git {
+            url: "u".to_owned(),
+            reference,
+            subdir: None,
+        };
+        let local = |constraint: Option<&str>| DependencySource::Path {
+            path: "../x".to_owned(),
+            constraint: constraint.map(|text| text.parse().unwrap()),
+        };
+        for (entry, source) in [
+            ("\"a/b\" = \"^1\"", registry_source("^1", None)),
+            ("\"flow:a/b\" = {}", registry_source("*", None)),
+            (
+                "\"a/b\" = { version = \"1\", registry = \"r\" }",
+                registry_source("1", Some("r")),
+            ),
+            ("\"a/b\" = { path = \"../x\" }", local(None)),
+            (
+                "\"a/b\" = { path = \"../x\", version = \"1\" }",
+                local(Some("1")),
+            ),
+            (
+                "\"a/b\" = { version.var = \"core\" }",
+                DependencySource::Variable {
+                    name: "core".to_owned(),
+                },
+            ),
+            (
+                "\"a/b\" = { git = \"u\", tag = \"t\" }",
+                git(GitReference::Tag("t".to_owned())),
+            ),
+            (
+                "\"a/b\" = { git = \"u\", branch = \"t\" }",
+                git(GitReference::Branch("t".to_owned())),
+            ),
+            (
+                "\"a/b\" = { git = \"u\", rev = \"t\" }",
+                git(GitReference::Rev("t".to_owned())),
+            ),
+            (
+                "\"a/b\" = { git = \"u\", version = \"1\" }",
+                git(GitReference::Range("1".parse().unwrap())),
+            ),
+            (
+                "\"a/b\" = { git = \"u\", as = \"k\" }",
+                git(GitReference::Default),
+            ),
+        ] {
+            assert_eq!(requirement(entry).source, source, "{entry}");
+        }
+        let subdir = requirement("\"a/b\" = { git = \"u\", tag = \"t\", subdir = \"p/q\" }");
+        assert!(matches!(
+            subdir.source,
+            DependencySource::Git { subdir: Some(subdir), .. } if subdir.as_str() == "p/q"
+        ));
+    }
+
+    #[test]
+    fn what_a_foreign_requirement_says_is_read() {
+        let found = requirement(
+            "\"a/b\" = { git = \"u\", items = [\"skill:x\"], as = \"k\", install-hook = \"make\", uninstall-hook = \" \", materialization = \"hardlink\" }",
+        );
+        assert_eq!(found.items, Some(vec!["skill:x".to_owned()]));
+        assert_eq!(found.alias.as_deref(), Some("k"));
+        assert_eq!(found.install_hook.as_deref(), Some("make"));
+        assert_eq!(found.uninstall_hook, None);
+        assert_eq!(found.materialization, Some(Materialization::Hardlink));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[\\[\\]{}=.,\"'#\n a-c0-1\u{e9}]{0,60}") {
+            let _ = Manifest::parse(&text, Reading::Own);
+        }
+
+        #[test]
+        fn no_mutation_of_a_manifest_makes_the_reader_panic(
+            cut in 0usize..400,
+            length in 0usize..20,
+            insert in "[\\[\\]{}=.,\"\n:@a-c0-1]{0,4}",
+        ) {
+            let text = format!("{PACKAGE}[hooks]\npre-install = \"a/b\"\ntimeout = \"1s\"\n[[item]]\nkind = \"rule\"\nname = \"a\"\npath = \"b\"\n[requires.packages]\n\"a/b\" = {{ git = \"u\", tag = \"t\" }}\n\"flow:a/c\" = {{ version.var = \"v\" }}\n[[registry]]\nname = \"a\"\nurl = \"b\"\n[conflicts]\npackages = [\"a/b@1\"]\n");
+            let start = cut.min(text.len());
+            let end = (start + length).min(text.len());
+            let mutated = format!("{}{insert}{}", &text[..start], &text[end..]);
+            for reading in [Reading::Own, Reading::Package] {
+                if let Err(error) = Manifest::parse(&mutated, reading) {
+                    prop_assert!(error.position.is_some(), "{}", error);
+                }
+            }
+        }
     }
 }

@@ -93,10 +93,17 @@ impl Nesting {
             }
             TokenKind::Newline | TokenKind::Comma => self.end_key(),
             TokenKind::Dot => self.dot(),
-            TokenKind::Equals => self.after_equals = true,
+            // No header has one: what follows on a malformed line is counted as well.
+            TokenKind::Equals => {
+                self.after_equals = true;
+                self.in_header = false;
+            }
             TokenKind::LeftSquareBracket if self.begins_header() => {
-                self.in_header = true;
-                self.depth = 1;
+                *self = Self {
+                    depth: 1,
+                    in_header: true,
+                    ..Self::default()
+                };
             }
             _ if self.in_header => {}
             TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => {
