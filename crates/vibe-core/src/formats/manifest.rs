@@ -6,6 +6,7 @@ use crate::formats::diagnostic::{Diagnostic, Position};
 use crate::formats::reader::{Field, LineIndex, Reader, Words, parse_document, words};
 use crate::hook::{Phase, Reset};
 use crate::identifier::{Group, Name, PackageId};
+use crate::limits::MANIFEST_BYTES;
 use crate::relative_path::RelPath;
 use crate::text::nearest;
 use crate::version::{Constraint, Version};
@@ -374,6 +375,7 @@ impl Manifest {
     /// # Errors
     /// The first thing that makes the text no manifest, with its place.
     pub fn parse(text: &str, reading: Reading) -> Result<Manifest, Diagnostic> {
+        check_size(text)?;
         let document = parse_document(text)?;
         let mut root = Reader::root(text, &document, "the manifest");
         check_roles(&mut root)?;
@@ -435,6 +437,15 @@ impl Notes {
         self.warnings.sort_by_key(|warning| warning.position);
         self.warnings
     }
+}
+
+fn check_size(text: &str) -> Result<(), Diagnostic> {
+    let bytes = text.len() as u64;
+    if bytes > MANIFEST_BYTES {
+        let message = format!("the manifest has {bytes} bytes, more than {MANIFEST_BYTES}");
+        return Err(Diagnostic::new(message));
+    }
+    Ok(())
 }
 
 fn check_roles(root: &mut Reader<'_>) -> Result<(), Diagnostic> {

@@ -2,6 +2,7 @@
 
 use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, RawString, Table, Value, value};
 
+use crate::formats::decode::decode;
 use crate::formats::diagnostic::Diagnostic;
 use crate::formats::manifest::without_kind;
 use crate::formats::reader::parse_document;
@@ -33,7 +34,7 @@ pub fn new_project(name: &str) -> String {
 
 /// `text`, a manifest, with `id` required as `edit` says. An entry that stands keeps its place, its
 /// key, its form and whatever else it says; a new one comes last. A manifest that says so already
-/// comes back byte for byte.
+/// comes back byte for byte; a changed one has no byte order mark and no carriage returns.
 ///
 /// # Errors
 /// A text that is no TOML, or whose requirements have a form that cannot be edited.
@@ -42,7 +43,8 @@ pub fn set_requirement(
     id: &PackageId,
     edit: &RequirementEdit,
 ) -> Result<String, Diagnostic> {
-    let mut document = parse_document(text)?.into_mut();
+    let clean = decode(text.as_bytes())?;
+    let mut document = parse_document(&clean)?.into_mut();
     let packages = packages_of(&mut document)?;
     let changed = match key_of(packages, id).and_then(|key| entry_mut(packages, &key)) {
         Some(entry) => change(entry, id, edit)?,
@@ -324,6 +326,32 @@ mod tests {
             let (before, after) = (format!("{project}{before}"), format!("{project}{after}"));
             check(&before, constraint("^1"), &after);
         }
+    }
+
+    #[test]
+    fn an_inline_table_over_lines_keeps_its_comments() {
+        let before =
+            "[workspace]\n[requires]\npackages = {\n  \"z/z\" = \"1\", # one\n  \"y/y\" = \"1\"";
+        check(
+            &format!("{before} # two\n}}\n"),
+            constraint("^1"),
+            &format!("{before} # two\n, \"a/b\" = \"^1\" }}\n"),
+        );
+        check(
+            &format!("{before}, # two\n}}\n"),
+            constraint("^1"),
+            &format!("{before}, \"a/b\" = \"^1\", # two\n}}\n"),
+        );
+    }
+
+    #[test]
+    fn carriage_returns_go_with_the_first_change() {
+        let text = "\u{feff}[workspace]\r\n[requires.packages]\r\n\"a/b\" = \"1\" # c\r\n";
+        assert_eq!(set(text, "a/b", &constraint("1")).unwrap(), text);
+        assert_eq!(
+            set(text, "a/b", &constraint("2")).unwrap(),
+            "[workspace]\n[requires.packages]\n\"a/b\" = \"2\" # c\n"
+        );
     }
 
     /// The entry `before` becomes `after`.
