@@ -350,8 +350,8 @@ const ACCEPTED_PACKAGE_KEYS: [&str; 7] = [
 /// Keys of a requirement that are accepted and change nothing here.
 const ACCEPTED_DEPENDENCY_KEYS: [&str; 5] = ["link", "access", "friend", "auth", "token_env"];
 
-/// Keys of a requirement that say its source is no package of vibe's own, so that its versions
-/// need no tag.
+/// Keys that only a requirement of a foreign repository has. Such a repository need not tag
+/// versions, so the requirement need not name one.
 const FOREIGN_KEYS: [&str; 4] = ["items", "as", "install-hook", "uninstall-hook"];
 
 /// Keys of a source that cannot stand together.

@@ -586,10 +586,9 @@ fn listed<T>(words: &[(&str, T)]) -> String {
         .iter()
         .map(|(word, _)| format!("\"{word}\""))
         .collect();
-    match quoted.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
+    match quoted.as_slice() {
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+        [] => String::new(),
     }
 }
 
