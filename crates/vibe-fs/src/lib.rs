@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Every raw file call: bounded reads, atomic replacement, locks, copies, walks and guarded removal.
+//!
+//! Knows paths inside a package and digests; knows no packages and no formats. An existing file is
+//! never opened for writing (the lock file alone excepted), and a link is never followed.
+
+pub mod atomic;
+pub mod copy;
+pub mod error;
+pub mod guard;
+pub mod lock;
+mod open;
+pub mod read;
+pub mod remove;
+pub mod rename;
+pub mod stat;
+pub mod system;
+#[cfg(test)]
+mod testing;
+pub mod walk;
+
+pub use atomic::{Durability, write_atomic};
+pub use copy::{
+    CloneMethod, CopyError, HashedFile, clone_file, copy_file_hashed, copy_hashed, hash_file,
+};
+pub use error::FsError;
+pub use guard::{Guard, ParentError, create_parents, path_guard};
+pub use lock::{FileLock, Holder, LockOutcome, read_holder};
+pub use read::{ReadError, read_bounded, read_if_exists};
+pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remove_tree};
+pub use rename::rename_over;
+pub use stat::{EntryKind, Stat, stat_of};
+pub use system::{
+    boot_id, canonical_directory, create_directory, fits, path_limit, sync_directory,
+};
+pub use walk::{RawEntry, list_dir, read_link, walk};

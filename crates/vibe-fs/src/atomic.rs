@@ -1,0 +1,223 @@
+//! Replacing a file as a whole: the old content, or the new one, at any instant.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::error::FsError;
+use crate::open::create_new;
+use crate::rename::rename_over;
+use crate::system::sync_directory;
+
+/// Whether a written file must survive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The file and its directory entry are on disk when the call returns.
+    Synced,
+    /// The system writes it when it likes.
+    Unsynced,
+}
+
+/// Writes `bytes` to a temporary file in `staging` (mode 0644 less the umask) and renames it over
+/// `target`; where that is another file system, over a temporary file beside `target`. A link at
+/// `target` is replaced, a directory refused. After a failure `target` is as it was and the
+/// temporary file is gone.
+pub fn write_atomic(
+    target: &Path,
+    bytes: &[u8],
+    staging: &Path,
+    durability: Durability,
+) -> Result<(), FsError> {
+    write_renamed(target, bytes, staging, durability, &mut rename_over)
+}
+
+type Rename<'a> = &'a mut dyn FnMut(&Path, &Path) -> Result<(), FsError>;
+
+fn write_renamed(
+    target: &Path,
+    bytes: &[u8],
+    staging: &Path,
+    durability: Durability,
+    rename: Rename,
+) -> Result<(), FsError> {
+    let directory = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match write_and_rename(target, bytes, staging, durability, rename) {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+            write_and_rename(target, bytes, directory, durability, rename)?;
+        }
+        outcome => outcome?,
+    }
+    match durability {
+        Durability::Synced => sync_directory(directory),
+        Durability::Unsynced => Ok(()),
+    }
+}
+
+fn write_and_rename(
+    target: &Path,
+    bytes: &[u8],
+    staging: &Path,
+    durability: Durability,
+    rename: Rename,
+) -> Result<(), FsError> {
+    let mut temporary = write_temporary(bytes, staging, durability)?;
+    rename(&temporary, target)?;
+    temporary.disable_cleanup(true);
+    Ok(())
+}
+
+fn write_temporary(
+    bytes: &[u8],
+    staging: &Path,
+    durability: Durability,
+) -> Result<TempPath, FsError> {
+    let mut temporary: NamedTempFile<File> = tempfile::Builder::new()
+        .prefix(".vibe-tmp-")
+        .make_in(staging, |path| create_new(path, false))
+        .map_err(FsError::at("create a temporary file in", staging))?;
+    let written = temporary
+        .as_file_mut()
+        .write_all(bytes)
+        .and_then(|()| match durability {
+            Durability::Synced => temporary.as_file().sync_all(),
+            Durability::Unsynced => Ok(()),
+        });
+    written.map_err(FsError::at("write", temporary.path()))?;
+    Ok(temporary.into_temp_path())
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{mode_of, mode_under_umask};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    struct World {
+        directory: tempfile::TempDir,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            fs::create_dir(directory.path().join("staging")).unwrap();
+            Self { directory }
+        }
+
+        fn at(&self, name: &str) -> std::path::PathBuf {
+            self.directory.path().join(name)
+        }
+
+        fn write(&self, name: &str, durability: Durability) -> Result<(), FsError> {
+            write_atomic(&self.at(name), b"new", &self.at("staging"), durability)
+        }
+
+        fn staged(&self) -> usize {
+            fs::read_dir(self.at("staging")).unwrap().count()
+        }
+    }
+
+    #[test]
+    fn a_file_is_created_or_replaced_with_an_ordinary_mode() {
+        let world = World::new();
+        fs::write(world.at("old"), "old content").unwrap();
+        let mode = mode_under_umask(world.directory.path(), 0o644);
+        for durability in [Durability::Synced, Durability::Unsynced] {
+            for name in ["old", "fresh"] {
+                world.write(name, durability).unwrap();
+                assert_eq!(fs::read(world.at(name)).unwrap(), b"new");
+                assert_eq!(mode_of(&world.at(name)), mode);
+            }
+        }
+        assert_eq!(world.staged(), 0);
+    }
+
+    #[test]
+    fn replacing_makes_a_new_inode_and_leaves_other_names_of_the_old_one() {
+        let world = World::new();
+        fs::write(world.at("file"), "old").unwrap();
+        fs::hard_link(world.at("file"), world.at("other")).unwrap();
+        world.write("file", Durability::Unsynced).unwrap();
+        assert_eq!(fs::read(world.at("other")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_followed() {
+        let world = World::new();
+        fs::write(world.at("victim"), "kept").unwrap();
+        symlink("victim", world.at("link")).unwrap();
+        world.write("link", Durability::Unsynced).unwrap();
+        assert_eq!(fs::read(world.at("victim")).unwrap(), b"kept");
+        assert!(world.at("link").symlink_metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn a_failure_leaves_target_and_staging_as_they_were() {
+        let world = World::new();
+        fs::create_dir(world.at("directory")).unwrap();
+        fs::write(world.at("directory/inside"), "").unwrap();
+        let error = world.write("directory", Durability::Synced).unwrap_err();
+        assert_eq!(error.path, world.at("directory"));
+        assert!(world.at("directory/inside").is_file());
+        assert!(world.write("absent/file", Durability::Synced).is_err());
+        assert_eq!(world.staged(), 0);
+    }
+
+    #[test]
+    fn another_file_system_is_met_by_a_temporary_file_beside_the_target() {
+        let world = World::new();
+        let mut renamed_from = Vec::new();
+        let target = world.at("file");
+        let mut rename = |from: &Path, to: &Path| {
+            renamed_from.push(from.parent().unwrap().to_path_buf());
+            match renamed_from.len() {
+                1 => Err(FsError::new(
+                    "replace",
+                    to,
+                    ErrorKind::CrossesDevices.into(),
+                )),
+                _ => rename_over(from, to),
+            }
+        };
+        let staging = world.at("staging");
+        let durability = Durability::Synced;
+        write_renamed(&target, b"new", &staging, durability, &mut rename).unwrap();
+        assert_eq!(
+            renamed_from,
+            [staging, world.directory.path().to_path_buf()]
+        );
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(world.staged(), 0);
+        let names = fs::read_dir(world.directory.path()).unwrap().count();
+        assert_eq!(names, 2, "the target and the staging directory");
+    }
+
+    #[test]
+    fn any_other_failure_of_the_rename_is_not_tried_elsewhere() {
+        let world = World::new();
+        let mut calls = 0;
+        let mut rename = |_: &Path, to: &Path| {
+            calls += 1;
+            Err(FsError::new(
+                "replace",
+                to,
+                ErrorKind::PermissionDenied.into(),
+            ))
+        };
+        let outcome = write_renamed(
+            &world.at("file"),
+            b"new",
+            &world.at("staging"),
+            Durability::Unsynced,
+            &mut rename,
+        );
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!((calls, world.staged()), (1, 0));
+    }
+}

@@ -1,0 +1,298 @@
+//! Copying and hashing files. A copy is a new file with a mode of ours; what it is made from gives
+//! its bytes and nothing else.
+
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use vibe_core::{Sha256Digest, Sha256Hasher};
+
+use crate::error::{FsError, shown};
+use crate::open::{create_new, open_to_read};
+use crate::stat::{EntryKind, Stat};
+
+/// Bytes moved at a time: large enough that calls cost nothing beside the hashing.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// Why a file was not copied or hashed.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// A file call failed.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The source is no regular file.
+    #[error("{} is {}, not a regular file", shown(path), kind.as_str())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        kind: EntryKind,
+    },
+    /// More bytes came than may.
+    #[error(
+        "{} would have more than {limit_bytes} bytes, the limit of one file",
+        shown(path)
+    )]
+    TooLarge {
+        /// The file being written.
+        path: PathBuf,
+        /// The most it may have.
+        limit_bytes: u64,
+    },
+}
+
+/// What hashing a file found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HashedFile {
+    /// The digest of its content.
+    pub digest: Sha256Digest,
+    /// Its stat after the last byte was read: unlike the one known before, the content may be a
+    /// mixture.
+    pub stat: Stat,
+}
+
+/// How a file was cloned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloneMethod {
+    /// The two share blocks until one is written.
+    Reflink,
+    /// The bytes were copied.
+    Copy,
+}
+
+/// Copies what `source` gives to the new file `target`, mode 0644 or 0755 less the umask, and
+/// returns its digest. An existing `target` is an error and stays; a partial one is removed.
+pub fn copy_hashed(
+    source: &mut dyn Read,
+    target: &Path,
+    exec: bool,
+    limit_bytes: u64,
+) -> Result<Sha256Digest, CopyError> {
+    let mut file = create_new(target, exec).map_err(FsError::at("create", target))?;
+    let mut total: u64 = 0;
+    let copied = digest_of(source, BUFFER_BYTES, target, |chunk| {
+        total += chunk.len() as u64;
+        if total > limit_bytes {
+            return Err(CopyError::TooLarge {
+                path: target.to_path_buf(),
+                limit_bytes,
+            });
+        }
+        Ok(file
+            .write_all(chunk)
+            .map_err(FsError::at("write", target))?)
+    });
+    keep_if_whole(target, file, copied)
+}
+
+/// [`copy_hashed`] from the regular file `source`; links are not followed.
+pub fn copy_file_hashed(
+    source: &Path,
+    target: &Path,
+    exec: bool,
+    limit_bytes: u64,
+) -> Result<Sha256Digest, CopyError> {
+    let (mut file, _) = open_regular(source)?;
+    copy_hashed(&mut file, target, exec, limit_bytes)
+}
+
+/// The digest of the regular file `path`; links are not followed.
+pub fn hash_file(path: &Path) -> Result<HashedFile, CopyError> {
+    let (mut file, stat) = open_regular(path)?;
+    // One byte more than the file has: its end is then met with the second call.
+    let wanted = usize::try_from(stat.size).map_or(BUFFER_BYTES, |size| size.saturating_add(1));
+    let digest = digest_of(&mut file, wanted.min(BUFFER_BYTES), path, |_| Ok(()))?;
+    let metadata = file.metadata().map_err(FsError::at("look at", path))?;
+    Ok(HashedFile {
+        digest,
+        stat: Stat::from_metadata(&metadata),
+    })
+}
+
+/// Makes the new file `target` from the regular file `source`, sharing blocks where the file
+/// system can; mode 0644 or 0755 less the umask. A partial `target` is removed.
+pub fn clone_file(source: &Path, target: &Path, exec: bool) -> Result<CloneMethod, CopyError> {
+    let (mut from, _) = open_regular(source)?;
+    let mut to = create_new(target, exec).map_err(FsError::at("create", target))?;
+    let cloned = match reflink_copy::reflink_file(&from, &to) {
+        Ok(()) => Ok(CloneMethod::Reflink),
+        Err(_) => to
+            .set_len(0)
+            .and_then(|()| io::copy(&mut from, &mut to))
+            .map(|_| CloneMethod::Copy)
+            .map_err(|error| FsError::new("write", target, error).into()),
+    };
+    keep_if_whole(target, to, cloned)
+}
+
+fn open_regular(path: &Path) -> Result<(File, Stat), CopyError> {
+    let (file, metadata) = open_to_read(path)?;
+    let stat = Stat::from_metadata(&metadata);
+    if stat.kind != EntryKind::File {
+        return Err(CopyError::NotAFile {
+            path: path.to_path_buf(),
+            kind: stat.kind,
+        });
+    }
+    Ok((file, stat))
+}
+
+fn digest_of(
+    source: &mut dyn Read,
+    buffer_bytes: usize,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<(), CopyError>,
+) -> Result<Sha256Digest, CopyError> {
+    let mut buffer = vec![0; buffer_bytes];
+    let mut hasher = Sha256Hasher::new();
+    loop {
+        match source.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                take(&buffer[..count])?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(FsError::new("read the content of", path, error).into()),
+        }
+    }
+}
+
+/// Closes and, after a failure, removes the file that this call created.
+fn keep_if_whole<T>(
+    target: &Path,
+    file: File,
+    outcome: Result<T, CopyError>,
+) -> Result<T, CopyError> {
+    drop(file);
+    if outcome.is_err() {
+        // The failure that is told is the first one.
+        let _ = std::fs::remove_file(target);
+    }
+    outcome
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{make_pipe, mode_of, mode_under_umask, set_mode};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_copy_has_the_bytes_and_a_mode_of_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let content = vec![b'x'; BUFFER_BYTES * 2 + 1];
+        fs::write(at("source"), &content).unwrap();
+        set_mode(&at("source"), 0o6777);
+        for (exec, mode) in [(false, 0o644), (true, 0o755)] {
+            let target = at(&format!("copy-{exec}"));
+            let limit = content.len() as u64;
+            let digest = copy_file_hashed(&at("source"), &target, exec, limit).unwrap();
+            assert_eq!(digest, Sha256Digest::of(&content));
+            assert_eq!(fs::read(&target).unwrap(), content);
+            assert_eq!(mode_of(&target), mode_under_umask(directory.path(), mode));
+            let clone = at(&format!("clone-{exec}"));
+            clone_file(&at("source"), &clone, exec).unwrap();
+            assert_eq!(fs::read(&clone).unwrap(), content);
+            assert_eq!(mode_of(&clone), mode_under_umask(directory.path(), mode));
+        }
+        assert_eq!(
+            hash_file(&at("source")).unwrap().digest,
+            Sha256Digest::of(&content)
+        );
+    }
+
+    #[test]
+    fn a_clone_is_independent_of_its_source() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("source"), "old").unwrap();
+        clone_file(&at("source"), &at("clone"), false).unwrap();
+        fs::write(at("source"), "new").unwrap();
+        assert_eq!(fs::read(at("clone")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn too_much_content_is_refused_and_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("target");
+        copy_hashed(&mut &b"12345"[..], &target, false, 5).unwrap();
+        fs::remove_file(&target).unwrap();
+        let error = copy_hashed(&mut &b"12345"[..], &target, false, 4).unwrap_err();
+        assert!(matches!(error, CopyError::TooLarge { limit_bytes: 4, .. }));
+        assert!(!target.exists());
+    }
+
+    struct Broken(io::ErrorKind, usize);
+
+    impl Read for Broken {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            match self.1 {
+                1 | 3 => {
+                    buffer[0] = b'x';
+                    Ok(1)
+                }
+                2 => Err(self.0.into()),
+                _ => Ok(0),
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_that_breaks_leaves_no_file_and_one_that_is_interrupted_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("target");
+        let mut broken = Broken(io::ErrorKind::BrokenPipe, 0);
+        assert!(copy_hashed(&mut broken, &target, false, 10).is_err());
+        assert!(!target.exists());
+        let mut interrupted = Broken(io::ErrorKind::Interrupted, 0);
+        let digest = copy_hashed(&mut interrupted, &target, false, 10).unwrap();
+        assert_eq!(digest, Sha256Digest::of(b"xx"));
+    }
+
+    #[test]
+    fn what_is_already_there_is_neither_overwritten_nor_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("source"), "new").unwrap();
+        fs::write(at("file"), "kept").unwrap();
+        symlink("absent", at("link")).unwrap();
+        for name in ["file", "link"] {
+            assert!(copy_file_hashed(&at("source"), &at(name), false, 10).is_err());
+            assert!(clone_file(&at("source"), &at(name), false).is_err());
+        }
+        assert_eq!(fs::read(at("file")).unwrap(), b"kept");
+        assert!(at("link").is_symlink() && !at("absent").exists());
+    }
+
+    #[test]
+    fn only_regular_files_are_sources() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        symlink("file", at("link")).unwrap();
+        make_pipe(&at("pipe"));
+        for name in ["link", "pipe", "."] {
+            assert!(hash_file(&at(name)).is_err(), "{name}");
+            assert!(copy_file_hashed(&at(name), &at("new"), false, 10).is_err());
+            assert!(clone_file(&at(name), &at("new"), false).is_err());
+        }
+        assert!(!at("new").exists());
+    }
+
+    #[test]
+    fn the_stat_after_hashing_tells_a_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "").unwrap();
+        let empty = hash_file(&path).unwrap();
+        assert_eq!(empty.digest, Sha256Digest::of(b""));
+        assert_eq!(Some(empty.stat), crate::stat_of(&path).unwrap());
+        fs::write(&path, "longer").unwrap();
+        assert_ne!(hash_file(&path).unwrap().stat, empty.stat);
+    }
+}
