@@ -13,6 +13,8 @@ use crate::stat::{EntryKind, Stat};
 
 /// Bytes moved at a time: large enough that calls cost nothing beside the hashing.
 const BUFFER_BYTES: usize = 128 << 10;
+/// Bytes moved at a time from a small file, which may turn out larger than it was.
+const SMALL_BUFFER_BYTES: usize = 4 << 10;
 
 /// Why a file was not copied or hashed.
 #[derive(Debug, thiserror::Error)]
@@ -68,9 +70,30 @@ pub fn copy_hashed(
     exec: bool,
     limit_bytes: u64,
 ) -> Result<Sha256Digest, CopyError> {
+    copy_in_pieces(source, BUFFER_BYTES, target, exec, limit_bytes)
+}
+
+/// [`copy_hashed`] from the regular file `source`; links are not followed.
+pub fn copy_file_hashed(
+    source: &Path,
+    target: &Path,
+    exec: bool,
+    limit_bytes: u64,
+) -> Result<Sha256Digest, CopyError> {
+    let (mut file, stat) = open_regular(source)?;
+    copy_in_pieces(&mut file, piece_bytes(&stat), target, exec, limit_bytes)
+}
+
+fn copy_in_pieces(
+    source: &mut dyn Read,
+    piece_bytes: usize,
+    target: &Path,
+    exec: bool,
+    limit_bytes: u64,
+) -> Result<Sha256Digest, CopyError> {
     let mut file = create_new(target, exec).map_err(FsError::at("create", target))?;
     let mut total: u64 = 0;
-    let copied = digest_of(source, BUFFER_BYTES, target, |chunk| {
+    let copied = digest_of(source, piece_bytes, target, |chunk| {
         total += chunk.len() as u64;
         if total > limit_bytes {
             return Err(CopyError::TooLarge {
@@ -85,23 +108,10 @@ pub fn copy_hashed(
     keep_if_whole(target, file, copied)
 }
 
-/// [`copy_hashed`] from the regular file `source`; links are not followed.
-pub fn copy_file_hashed(
-    source: &Path,
-    target: &Path,
-    exec: bool,
-    limit_bytes: u64,
-) -> Result<Sha256Digest, CopyError> {
-    let (mut file, _) = open_regular(source)?;
-    copy_hashed(&mut file, target, exec, limit_bytes)
-}
-
 /// The digest of the regular file `path`; links are not followed.
 pub fn hash_file(path: &Path) -> Result<HashedFile, CopyError> {
     let (mut file, stat) = open_regular(path)?;
-    // One byte more than the file has: its end is then met with the second call.
-    let wanted = usize::try_from(stat.size).map_or(BUFFER_BYTES, |size| size.saturating_add(1));
-    let digest = digest_of(&mut file, wanted.min(BUFFER_BYTES), path, |_| Ok(()))?;
+    let digest = digest_of(&mut file, piece_bytes(&stat), path, |_| Ok(()))?;
     let metadata = file.metadata().map_err(FsError::at("look at", path))?;
     Ok(HashedFile {
         digest,
@@ -116,9 +126,7 @@ pub fn clone_file(source: &Path, target: &Path, exec: bool) -> Result<CloneMetho
     let mut to = create_new(target, exec).map_err(FsError::at("create", target))?;
     let cloned = match reflink_copy::reflink_file(&from, &to) {
         Ok(()) => Ok(CloneMethod::Reflink),
-        Err(_) => to
-            .set_len(0)
-            .and_then(|()| io::copy(&mut from, &mut to))
+        Err(_) => io::copy(&mut from, &mut to)
             .map(|_| CloneMethod::Copy)
             .map_err(|error| FsError::new("write", target, error).into()),
     };
@@ -137,13 +145,22 @@ fn open_regular(path: &Path) -> Result<(File, Stat), CopyError> {
     Ok((file, stat))
 }
 
+/// One byte more than the file has: a small one needs no large buffer, and its end is met with the
+/// second call.
+fn piece_bytes(stat: &Stat) -> usize {
+    usize::try_from(stat.size)
+        .unwrap_or(BUFFER_BYTES)
+        .saturating_add(1)
+        .clamp(SMALL_BUFFER_BYTES, BUFFER_BYTES)
+}
+
 fn digest_of(
     source: &mut dyn Read,
-    buffer_bytes: usize,
+    piece_bytes: usize,
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), CopyError>,
 ) -> Result<Sha256Digest, CopyError> {
-    let mut buffer = vec![0; buffer_bytes];
+    let mut buffer = vec![0; piece_bytes];
     let mut hasher = Sha256Hasher::new();
     loop {
         match source.read(&mut buffer) {
@@ -282,6 +299,19 @@ mod tests {
             assert!(clone_file(&at(name), &at("new"), false).is_err());
         }
         assert!(!at("new").exists());
+    }
+
+    #[test]
+    fn pieces_are_as_large_as_the_file_needs() {
+        let stat = crate::stat_of(Path::new("/")).unwrap().unwrap();
+        for (size, expected) in [
+            (0, SMALL_BUFFER_BYTES),
+            (4_096, 4_097),
+            (BUFFER_BYTES as u64, BUFFER_BYTES),
+            (u64::MAX, BUFFER_BYTES),
+        ] {
+            assert_eq!(piece_bytes(&Stat { size, ..stat }), expected);
+        }
     }
 
     #[test]

@@ -43,10 +43,22 @@ pub fn sync_directory(path: &Path) -> Result<(), FsError> {
 
 /// Creates the directory `path`, mode 0755 less the umask; its parent must exist and it must not.
 pub fn create_directory(path: &Path) -> Result<(), FsError> {
+    ordinary_builder()
+        .create(path)
+        .map_err(FsError::at("create", path))
+}
+
+#[cfg(unix)]
+fn ordinary_builder() -> std::fs::DirBuilder {
+    use std::os::unix::fs::DirBuilderExt as _;
     let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
-    builder.create(path).map_err(FsError::at("create", path))
+    builder.mode(0o755);
+    builder
+}
+
+#[cfg(not(unix))]
+fn ordinary_builder() -> std::fs::DirBuilder {
+    std::fs::DirBuilder::new()
 }
 
 /// The absolute path of the directory `path` without links, on Windows in the short form that

@@ -74,11 +74,12 @@ pub fn list_dir(path: &Path) -> Result<Vec<RawEntry>, FsError> {
             .map_err(FsError::at("look at", &entry.path()))?;
         entries.push(RawEntry::new(entry.file_name().into(), &metadata));
     }
-    entries.sort_by(|a, b| {
-        let bytes = |entry: &RawEntry| entry.relative.as_os_str().as_encoded_bytes().to_vec();
-        bytes(a).cmp(&bytes(b))
-    });
+    entries.sort_by(|a, b| name_bytes(a).cmp(name_bytes(b)));
     Ok(entries)
+}
+
+fn name_bytes(entry: &RawEntry) -> &[u8] {
+    entry.relative.as_os_str().as_encoded_bytes()
 }
 
 /// Where the symbolic link `path` points, as it is written.
