@@ -193,6 +193,14 @@ mod tests {
     }
 
     #[test]
+    fn a_package_that_cannot_be_listed_is_not_taken_for_unknown() {
+        let (directory, registry) = registry(&["org.a"]);
+        symlink("x", directory.path().join("org.a/x")).unwrap();
+        let text = registry.versions(&id("org.a/x")).unwrap_err().to_string();
+        assert!(text.starts_with("could not list /"), "{text}");
+    }
+
+    #[test]
     fn the_registry_may_be_a_link_but_a_version_may_not() {
         let (directory, _) = registry(&["real/org.a/x/v1.0.0"]);
         let at = |path: &str| directory.path().join(path);

@@ -194,4 +194,28 @@ mod tests {
         check(&[b, d, ("e", "", false)], ("e", TreeDifference::Missing));
         check(&[b, ("d", "other", false)], ("d", TreeDifference::Content));
     }
+
+    #[test]
+    fn a_changed_publication_is_told_in_words() {
+        let check = |difference, words: &str| {
+            let path = RelPath::new("a").unwrap();
+            let text = FetchError::PublishedDiffers { path, difference }.to_string();
+            assert!(
+                text.starts_with(&format!("`a` {words}: the published files")),
+                "{text}"
+            );
+        };
+        check(
+            TreeDifference::Missing,
+            "is in the package's `.tree` file but absent",
+        );
+        check(
+            TreeDifference::Unlisted,
+            "is not in the package's `.tree` file",
+        );
+        check(
+            TreeDifference::Content,
+            "has other content than the package's `.tree` file says",
+        );
+    }
 }
