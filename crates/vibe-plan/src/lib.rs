@@ -6,4 +6,5 @@ pub mod gate;
 pub mod order;
 pub mod removal;
 pub mod rerun;
+pub mod selection;
 pub mod slot_plan;

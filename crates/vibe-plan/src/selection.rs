@@ -1,0 +1,691 @@
+//! Which script of a package runs at a phase, and with which interpreter.
+//!
+//! Everything here is a function of the operating system's family, the files of the published tree
+//! and the interpreters found, so the choice for every system is tested on every system. Windows
+//! paths are therefore handled as text, with `\` and `/` as separators.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use vibe_core::hook::{HostOs, Interpreter, Phase, SelectedHook};
+use vibe_core::text::escape;
+use vibe_core::{RelPath, Sha256Digest, Tree, TreeRow};
+
+const SHELL_SUFFIX: &str = ".sh";
+const POWERSHELL_SUFFIX: &str = ".ps1";
+
+/// The interpreters that were found on this machine, by absolute path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interpreters {
+    /// `bash`; on Windows that of Git.
+    pub bash: Option<PathBuf>,
+    /// `pwsh`, or `powershell`.
+    pub powershell: Option<PathBuf>,
+    /// Files named `bash` that belong to WSL and are never taken.
+    pub refused_bash: Vec<PathBuf>,
+}
+
+/// Why no script can be selected for a declared phase.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// The package has neither script.
+    #[error(
+        "the {phase} script is missing: the package has neither `{base}{SHELL_SUFFIX}` nor \
+         `{base}{POWERSHELL_SUFFIX}`{}",
+        directory_note(base, *is_directory)
+    )]
+    Missing {
+        /// The declared phase.
+        phase: Phase,
+        /// The declared path without extension.
+        base: RelPath,
+        /// Whether the base itself is a directory of the package.
+        is_directory: bool,
+    },
+    /// Only a PowerShell script, on a system that runs shell scripts.
+    #[error(
+        "the {phase} script `{base}{POWERSHELL_SUFFIX}` runs on Windows only: on this system the \
+         package needs `{base}{SHELL_SUFFIX}`"
+    )]
+    WindowsOnly {
+        /// The declared phase.
+        phase: Phase,
+        /// The declared path without extension.
+        base: RelPath,
+    },
+    /// A shell script on Unix, and no `bash`.
+    #[error(
+        "the {phase} script `{script}` needs bash, which was not found: install bash, or add its \
+         directory to PATH"
+    )]
+    NoBash {
+        /// The declared phase.
+        phase: Phase,
+        /// The script that cannot be run.
+        script: RelPath,
+    },
+    /// A shell script only on Windows, and no Git Bash.
+    #[error(
+        "the {phase} script `{script}` needs Git Bash, which was not found: install Git for \
+         Windows{}",
+        stub_note(stubs)
+    )]
+    NoGitBash {
+        /// The declared phase.
+        phase: Phase,
+        /// The script that cannot be run.
+        script: RelPath,
+        /// The `bash` of WSL that was seen and not taken.
+        stubs: Vec<PathBuf>,
+    },
+    /// A PowerShell script on Windows, no PowerShell, and no shell script that could run instead.
+    #[error(
+        "the {phase} script `{script}` needs PowerShell, which was not found: install PowerShell, \
+         or add its directory to PATH"
+    )]
+    NoPowerShell {
+        /// The declared phase.
+        phase: Phase,
+        /// The script that cannot be run.
+        script: RelPath,
+    },
+    /// Both scripts on Windows, and nothing that runs either.
+    #[error(
+        "the {phase} script needs Git Bash for `{base}{SHELL_SUFFIX}` or PowerShell for \
+         `{base}{POWERSHELL_SUFFIX}`, and neither was found: install Git for Windows{}",
+        stub_note(stubs)
+    )]
+    NoWindowsInterpreter {
+        /// The declared phase.
+        phase: Phase,
+        /// The declared path without extension.
+        base: RelPath,
+        /// The `bash` of WSL that was seen and not taken.
+        stubs: Vec<PathBuf>,
+    },
+}
+
+fn directory_note(base: &RelPath, is_directory: bool) -> String {
+    match is_directory {
+        true => format!(" (`{base}` is a directory)"),
+        false => String::new(),
+    }
+}
+
+fn stub_note(stubs: &[PathBuf]) -> String {
+    if stubs.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = stubs
+        .iter()
+        .map(|stub| format!("`{}`", escape(&stub.to_string_lossy())))
+        .collect();
+    format!(" ({} belongs to WSL and is not used)", names.join(", "))
+}
+
+/// The script of `phase` for `os`: `base` with an extension appended. Unix runs `.sh` with bash;
+/// Windows runs `.sh` with Git Bash where that is found, and `.ps1` with PowerShell otherwise.
+pub fn select(
+    os: HostOs,
+    phase: Phase,
+    base: &RelPath,
+    tree: &Tree,
+    interpreters: &Interpreters,
+) -> Result<SelectedHook, SelectionError> {
+    let shell = script_row(base, SHELL_SUFFIX, tree);
+    let powershell = script_row(base, POWERSHELL_SUFFIX, tree);
+    if shell.is_none() && powershell.is_none() {
+        return Err(SelectionError::Missing {
+            phase,
+            base: base.clone(),
+            is_directory: tree.has_directory(base),
+        });
+    }
+    match os {
+        HostOs::Unix => select_on_unix(phase, base, shell, interpreters),
+        HostOs::Windows => runnable(phase, shell, Interpreter::Bash, &interpreters.bash)
+            .or_else(|| {
+                runnable(
+                    phase,
+                    powershell,
+                    Interpreter::PowerShell,
+                    &interpreters.powershell,
+                )
+            })
+            .ok_or_else(|| no_windows_interpreter(phase, base, shell, powershell, interpreters)),
+    }
+}
+
+fn select_on_unix(
+    phase: Phase,
+    base: &RelPath,
+    shell: Option<&TreeRow>,
+    interpreters: &Interpreters,
+) -> Result<SelectedHook, SelectionError> {
+    let Some(script) = shell else {
+        return Err(SelectionError::WindowsOnly {
+            phase,
+            base: base.clone(),
+        });
+    };
+    runnable(phase, shell, Interpreter::Bash, &interpreters.bash).ok_or_else(|| {
+        SelectionError::NoBash {
+            phase,
+            script: script.path.clone(),
+        }
+    })
+}
+
+fn no_windows_interpreter(
+    phase: Phase,
+    base: &RelPath,
+    shell: Option<&TreeRow>,
+    powershell: Option<&TreeRow>,
+    interpreters: &Interpreters,
+) -> SelectionError {
+    let stubs = interpreters.refused_bash.clone();
+    match (shell, powershell) {
+        (Some(script), None) => SelectionError::NoGitBash {
+            phase,
+            script: script.path.clone(),
+            stubs,
+        },
+        (None, Some(script)) => SelectionError::NoPowerShell {
+            phase,
+            script: script.path.clone(),
+        },
+        _ => SelectionError::NoWindowsInterpreter {
+            phase,
+            base: base.clone(),
+            stubs,
+        },
+    }
+}
+
+/// A name too long to be a path cannot be in the tree either, so it counts as absent.
+fn script_row<'a>(base: &RelPath, suffix: &str, tree: &'a Tree) -> Option<&'a TreeRow> {
+    tree.get(&base.with_suffix(suffix).ok()?)
+}
+
+fn runnable(
+    phase: Phase,
+    script: Option<&TreeRow>,
+    interpreter: Interpreter,
+    program: &Option<PathBuf>,
+) -> Option<SelectedHook> {
+    let script = script?;
+    Some(SelectedHook {
+        phase,
+        script: script.path.clone(),
+        digest: script.digest,
+        interpreter,
+        program: program.clone()?,
+    })
+}
+
+/// Every script file of the declared phases, for whatever system, with its published digest.
+pub fn scripts_of<'a>(
+    bases: impl IntoIterator<Item = &'a RelPath>,
+    tree: &Tree,
+) -> BTreeMap<RelPath, Sha256Digest> {
+    bases
+        .into_iter()
+        .flat_map(|base| [SHELL_SUFFIX, POWERSHELL_SUFFIX].map(|suffix| (base, suffix)))
+        .filter_map(|(base, suffix)| script_row(base, suffix, tree))
+        .map(|row| (row.path.clone(), row.digest))
+        .collect()
+}
+
+/// Why the text of a script cannot be run by bash.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// Windows line ends: bash takes the carriage return for a part of the command.
+    #[error(
+        "the script `{path}` has Windows line ends (CRLF, first in line {line}), which bash \
+         misreads: save it with LF line ends"
+    )]
+    CarriageReturn {
+        /// The script.
+        path: RelPath,
+        /// The first such line, counted from 1.
+        line: usize,
+    },
+    /// A byte order mark: bash takes it for a part of the first command.
+    #[error(
+        "the script `{path}` begins with a byte order mark, which bash misreads: save it as UTF-8 \
+         without BOM"
+    )]
+    ByteOrderMark {
+        /// The script.
+        path: RelPath,
+    },
+}
+
+/// Checks that bash reads `bytes` as they were meant. Scripts other than `.sh` always pass:
+/// PowerShell takes either line end and a byte order mark.
+pub fn check_script_text(path: &RelPath, bytes: &[u8]) -> Result<(), ScriptError> {
+    if !path.as_str().ends_with(SHELL_SUFFIX) {
+        return Ok(());
+    }
+    let marks: [&[u8]; 3] = [b"\xEF\xBB\xBF", b"\xFF\xFE", b"\xFE\xFF"];
+    if marks.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err(ScriptError::ByteOrderMark { path: path.clone() });
+    }
+    match bytes.windows(2).position(|pair| pair == b"\r\n") {
+        None => Ok(()),
+        Some(offset) => Err(ScriptError::CarriageReturn {
+            path: path.clone(),
+            line: 1 + bytes[..offset]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count(),
+        }),
+    }
+}
+
+/// The arguments with which `interpreter` runs the file `script`, an absolute path.
+pub fn arguments(interpreter: Interpreter, script: &Path) -> Vec<OsString> {
+    let options: &[&str] = match interpreter {
+        Interpreter::Bash => &[],
+        Interpreter::PowerShell => &[
+            "-NoLogo",
+            "-NoProfile",
+            "-NonInteractive",
+            "-ExecutionPolicy",
+            "Bypass",
+            "-File",
+        ],
+    };
+    options
+        .iter()
+        .map(OsString::from)
+        .chain([script.into()])
+        .collect()
+}
+
+/// Where a usable `bash.exe` may lie on Windows, best first and each once: in the installation that
+/// `git` (the path of `git.exe`) belongs to, in the `Git` folder of each of `program_folders`, and
+/// at `path_hits` (the files named `bash.exe` on PATH).
+pub fn windows_bash_candidates(
+    git: Option<&str>,
+    program_folders: &[String],
+    path_hits: &[String],
+) -> Vec<String> {
+    let installs = git
+        .and_then(git_installation)
+        .into_iter()
+        .chain(program_folders.iter().map(|folder| {
+            let folder = backslashed(folder);
+            format!(r"{}\Git", folder.trim_end_matches('\\'))
+        }));
+    // `bin\bash.exe` first: it sets up Git's own PATH before it starts the other.
+    let in_installs = installs.flat_map(|root| {
+        [
+            format!(r"{root}\bin\bash.exe"),
+            format!(r"{root}\usr\bin\bash.exe"),
+        ]
+    });
+    let mut candidates: Vec<String> = Vec::new();
+    for candidate in in_installs.chain(path_hits.iter().map(|hit| backslashed(hit))) {
+        if !candidates
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&candidate))
+        {
+            candidates.push(candidate);
+        }
+    }
+    candidates
+}
+
+/// The first of `candidates`, which all exist, that is not the `bash` of WSL, and those before and
+/// after it that are.
+pub fn choose_windows_bash(candidates: &[String]) -> (Option<PathBuf>, Vec<PathBuf>) {
+    let (refused, usable): (Vec<&String>, Vec<&String>) = candidates
+        .iter()
+        .partition(|candidate| is_wsl_stub(candidate));
+    (
+        usable.first().map(PathBuf::from),
+        refused.into_iter().map(PathBuf::from).collect(),
+    )
+}
+
+/// Whether the Windows path `path` lies where WSL puts its `bash.exe`: in `Windows\System32`, in
+/// its 32-bit view `Windows\Sysnative`, or among the `WindowsApps` aliases.
+pub fn is_wsl_stub(path: &str) -> bool {
+    let lower = path.to_lowercase();
+    let components: Vec<&str> = lower
+        .split(['\\', '/'])
+        .filter(|component| !matches!(*component, "" | "."))
+        .collect();
+    components.contains(&"windowsapps")
+        || components
+            .windows(2)
+            .any(|pair| matches!(pair, ["windows", "system32" | "sysnative"]))
+}
+
+/// The root of the Git for Windows that `git.exe` at `git` is part of. It lies in `cmd` or `bin`,
+/// or in `bin` of a folder named after the toolchain.
+fn git_installation(git: &str) -> Option<String> {
+    let git = backslashed(git);
+    let (directory, _) = git.rsplit_once('\\')?;
+    let (above, folder) = directory.rsplit_once('\\')?;
+    if !folder.eq_ignore_ascii_case("cmd") && !folder.eq_ignore_ascii_case("bin") {
+        return None;
+    }
+    let root = match above.rsplit_once('\\') {
+        Some((root, toolchain)) if is_toolchain(toolchain) => root,
+        _ => above,
+    };
+    Some(root.to_owned())
+}
+
+fn is_toolchain(folder: &str) -> bool {
+    ["mingw64", "mingw32", "clangarm64", "usr"]
+        .iter()
+        .any(|known| folder.eq_ignore_ascii_case(known))
+}
+
+fn backslashed(path: &str) -> String {
+    path.replace('/', "\\")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIT_BASH: &str = r"C:\Program Files\Git\bin\bash.exe";
+    const PWSH: &str = r"C:\Program Files\PowerShell\7\pwsh.exe";
+    const STUB: &str = r"C:\Windows\System32\bash.exe";
+
+    fn path(text: &str) -> RelPath {
+        RelPath::new(text).unwrap()
+    }
+
+    fn tree(files: &[&str]) -> Tree {
+        let row = |file: &&str| TreeRow {
+            path: path(file),
+            digest: Sha256Digest::of(file.as_bytes()),
+            exec: false,
+        };
+        Tree::new(files.iter().map(row).collect()).unwrap()
+    }
+
+    fn found(bash: Option<&str>, powershell: Option<&str>) -> Interpreters {
+        Interpreters {
+            bash: bash.map(PathBuf::from),
+            powershell: powershell.map(PathBuf::from),
+            refused_bash: vec![PathBuf::from(STUB)],
+        }
+    }
+
+    fn check(
+        os: HostOs,
+        files: &[&str],
+        interpreters: (Option<&str>, Option<&str>),
+        expected: Result<(&str, Interpreter, &str), &str>,
+    ) {
+        let base = path("hooks/prepare.v2");
+        let interpreters = found(interpreters.0, interpreters.1);
+        let selected = select(os, Phase::PreInstall, &base, &tree(files), &interpreters);
+        let expected = expected
+            .map(|(script, interpreter, program)| SelectedHook {
+                phase: Phase::PreInstall,
+                script: path(script),
+                digest: Sha256Digest::of(script.as_bytes()),
+                interpreter,
+                program: program.into(),
+            })
+            .map_err(str::to_owned);
+        assert_eq!(selected.map_err(|error| error.to_string()), expected);
+    }
+
+    const SHELL: &str = "hooks/prepare.v2.sh";
+    const POWERSHELL: &str = "hooks/prepare.v2.ps1";
+
+    #[test]
+    fn unix_runs_the_shell_script_with_bash_and_ignores_powershell() {
+        let bash = Ok((SHELL, Interpreter::Bash, "/bin/bash"));
+        let both = (Some("/bin/bash"), Some("/bin/pwsh"));
+        check(HostOs::Unix, &[SHELL], (Some("/bin/bash"), None), bash);
+        check(HostOs::Unix, &[SHELL, POWERSHELL], both, bash);
+    }
+
+    #[test]
+    fn unix_refuses_what_it_cannot_run() {
+        let both = (Some("/bin/bash"), Some("/bin/pwsh"));
+        check(
+            HostOs::Unix,
+            &[POWERSHELL],
+            both,
+            Err(
+                "the pre-install script `hooks/prepare.v2.ps1` runs on Windows only: on this \
+                 system the package needs `hooks/prepare.v2.sh`",
+            ),
+        );
+        for files in [&[SHELL][..], &[SHELL, POWERSHELL]] {
+            check(
+                HostOs::Unix,
+                files,
+                (None, Some("/bin/pwsh")),
+                Err(
+                    "the pre-install script `hooks/prepare.v2.sh` needs bash, which was not \
+                     found: install bash, or add its directory to PATH",
+                ),
+            );
+        }
+    }
+
+    #[test]
+    fn windows_prefers_the_shell_script_and_falls_back_to_powershell() {
+        let bash = Ok((SHELL, Interpreter::Bash, GIT_BASH));
+        let powershell = Ok((POWERSHELL, Interpreter::PowerShell, PWSH));
+        let all = (Some(GIT_BASH), Some(PWSH));
+        check(HostOs::Windows, &[SHELL, POWERSHELL], all, bash);
+        check(HostOs::Windows, &[SHELL], all, bash);
+        check(HostOs::Windows, &[POWERSHELL], all, powershell);
+        check(
+            HostOs::Windows,
+            &[SHELL, POWERSHELL],
+            (None, Some(PWSH)),
+            powershell,
+        );
+    }
+
+    #[test]
+    fn windows_refuses_what_it_cannot_run_and_names_the_stubs_it_saw() {
+        check(
+            HostOs::Windows,
+            &[SHELL],
+            (None, Some(PWSH)),
+            Err(
+                "the pre-install script `hooks/prepare.v2.sh` needs Git Bash, which was not \
+                 found: install Git for Windows (`C:\\Windows\\System32\\bash.exe` belongs to WSL \
+                 and is not used)",
+            ),
+        );
+        check(
+            HostOs::Windows,
+            &[POWERSHELL],
+            (Some(GIT_BASH), None),
+            Err(
+                "the pre-install script `hooks/prepare.v2.ps1` needs PowerShell, which was not \
+                 found: install PowerShell, or add its directory to PATH",
+            ),
+        );
+        check(
+            HostOs::Windows,
+            &[SHELL, POWERSHELL],
+            (None, None),
+            Err(
+                "the pre-install script needs Git Bash for `hooks/prepare.v2.sh` or PowerShell \
+                 for `hooks/prepare.v2.ps1`, and neither was found: install Git for Windows \
+                 (`C:\\Windows\\System32\\bash.exe` belongs to WSL and is not used)",
+            ),
+        );
+        assert_eq!(stub_note(&[]), "");
+    }
+
+    #[test]
+    fn a_missing_script_names_both_files_looked_for() {
+        let missing = "the pre-install script is missing: the package has neither \
+                       `hooks/prepare.v2.sh` nor `hooks/prepare.v2.ps1`";
+        let directory = format!("{missing} (`hooks/prepare.v2` is a directory)");
+        for os in [HostOs::Unix, HostOs::Windows] {
+            let all = (Some("/bin/bash"), Some("/bin/pwsh"));
+            check(
+                os,
+                &["hooks/prepare.sh", "hooks/prepare.v2"],
+                all,
+                Err(missing),
+            );
+            check(os, &["hooks/prepare.v2/a.sh"], all, Err(&directory));
+        }
+    }
+
+    #[test]
+    fn a_base_too_long_for_an_extension_has_no_script() {
+        let base = path(&"x".repeat(255));
+        let selected = select(
+            HostOs::Unix,
+            Phase::PostInstall,
+            &base,
+            &tree(&["a"]),
+            &found(Some("/bin/bash"), None),
+        );
+        assert!(matches!(selected, Err(SelectionError::Missing { .. })));
+    }
+
+    #[test]
+    fn the_scripts_of_all_systems_are_listed_with_their_digests() {
+        let files = tree(&["a.sh", "a.ps1", "b.ps1", "c.sh", "a", "a.sh.txt"]);
+        let listed = scripts_of(&[path("a"), path("b"), path("absent")], &files);
+        let expected =
+            ["a.ps1", "a.sh", "b.ps1"].map(|file| (path(file), Sha256Digest::of(file.as_bytes())));
+        assert_eq!(listed, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_shell_script_with_windows_line_ends_or_a_mark_is_refused_by_name() {
+        let check = |file: &str, bytes: &[u8]| {
+            check_script_text(&path(file), bytes).map_err(|error| error.to_string())
+        };
+        let line_ends = "the script `a.sh` has Windows line ends (CRLF, first in line 2), which \
+                         bash misreads: save it with LF line ends";
+        let mark = "the script `a.sh` begins with a byte order mark, which bash misreads: save it \
+                    as UTF-8 without BOM";
+        assert_eq!(check("a.sh", b"one\ntwo\r\n\r\n"), Err(line_ends.into()));
+        for bytes in [&b"\xEF\xBB\xBFx"[..], b"\xFF\xFEx\0", b"\xFE\xFF\0x"] {
+            assert_eq!(check("a.sh", bytes), Err(mark.into()));
+        }
+        for bytes in [&b""[..], b"\n", b"a\rb\n\xEF\xBB\xBF", b"a\n\r"] {
+            assert_eq!(check("a.sh", bytes), Ok(()));
+        }
+        assert_eq!(check("a.ps1", b"\xEF\xBB\xBFone\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn the_script_is_one_argument_whatever_its_name() {
+        let script = Path::new(r"C:\My Projects\a.ps1");
+        assert_eq!(arguments(Interpreter::Bash, script), [script.as_os_str()]);
+        assert_eq!(
+            arguments(Interpreter::PowerShell, script),
+            [
+                "-NoLogo",
+                "-NoProfile",
+                "-NonInteractive",
+                "-ExecutionPolicy",
+                "Bypass",
+                "-File",
+                r"C:\My Projects\a.ps1",
+            ]
+        );
+    }
+
+    fn check_git(git: &str, root: Option<&str>) {
+        let expected = root.map_or(vec![], |root| {
+            vec![
+                format!(r"{root}\bin\bash.exe"),
+                format!(r"{root}\usr\bin\bash.exe"),
+            ]
+        });
+        assert_eq!(windows_bash_candidates(Some(git), &[], &[]), expected);
+    }
+
+    #[test]
+    fn git_bash_is_found_from_where_git_lies() {
+        check_git(
+            r"C:\Program Files\Git\cmd\git.exe",
+            Some(r"C:\Program Files\Git"),
+        );
+        check_git("D:/Git/CMD/git.exe", Some(r"D:\Git"));
+        check_git(r"D:\Git\bin\git.exe", Some(r"D:\Git"));
+        check_git(r"D:\Git\mingw64\bin\git.exe", Some(r"D:\Git"));
+        check_git(r"D:\Git\MinGW32\bin\git.exe", Some(r"D:\Git"));
+        check_git(r"D:\Git\clangarm64\bin\git.exe", Some(r"D:\Git"));
+        check_git(r"D:\Git\usr\bin\git.exe", Some(r"D:\Git"));
+        check_git(r"D:\cmd\git.exe", Some("D:"));
+        check_git(r"D:\tools\git.exe", None);
+        check_git("git.exe", None);
+    }
+
+    #[test]
+    fn candidates_come_in_order_and_once() {
+        let folders = [r"C:\Program Files\".to_owned(), r"C:\Programs".to_owned()];
+        let hits = [
+            r"c:\program files\git\BIN\bash.exe".to_owned(),
+            "C:/msys64/usr/bin/bash.exe".to_owned(),
+        ];
+        assert_eq!(
+            windows_bash_candidates(Some(r"D:\Git\cmd\git.exe"), &folders, &hits),
+            [
+                r"D:\Git\bin\bash.exe",
+                r"D:\Git\usr\bin\bash.exe",
+                r"C:\Program Files\Git\bin\bash.exe",
+                r"C:\Program Files\Git\usr\bin\bash.exe",
+                r"C:\Programs\Git\bin\bash.exe",
+                r"C:\Programs\Git\usr\bin\bash.exe",
+                r"C:\msys64\usr\bin\bash.exe",
+            ]
+        );
+        assert!(windows_bash_candidates(None, &[], &[]).is_empty());
+    }
+
+    #[test]
+    fn the_bash_of_wsl_is_never_taken() {
+        let alias = r"C:\Users\x\AppData\Local\Microsoft\WindowsApps\bash.exe";
+        let paths = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| text.to_string())
+                .collect::<Vec<_>>()
+        };
+        for stub in [
+            STUB,
+            "c:/WINDOWS/system32/bash.exe",
+            r"C:\Windows\.\Sysnative\\bash.exe",
+            alias,
+        ] {
+            assert!(is_wsl_stub(stub), "{stub}");
+        }
+        for bash in [
+            GIT_BASH,
+            r"C:\System32\Windows\bash.exe",
+            r"C:\Windows\System32x\bash.exe",
+            r"D:\Windows\Git\bin\bash.exe",
+        ] {
+            assert!(!is_wsl_stub(bash), "{bash}");
+        }
+        assert_eq!(
+            choose_windows_bash(&paths(&[STUB, GIT_BASH, alias, r"D:\bash.exe"])),
+            (
+                Some(PathBuf::from(GIT_BASH)),
+                vec![PathBuf::from(STUB), PathBuf::from(alias)]
+            )
+        );
+        assert_eq!(
+            choose_windows_bash(&paths(&[STUB])),
+            (None, vec![PathBuf::from(STUB)])
+        );
+    }
+}
