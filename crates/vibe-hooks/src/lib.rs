@@ -3,6 +3,14 @@
 //!
 //! What runs, why, and with whose consent is decided before, in the plan.
 
+mod capture;
 pub mod environment;
+mod escalation;
+pub mod leftover;
 pub mod output;
 pub mod probe;
+pub mod recording;
+pub mod runner;
+mod session;
+
+pub use runner::{HookResult, HookRunner, HookStatus, HookWatcher, Invocation, SystemRunner};
