@@ -3,8 +3,8 @@
 //! A process number alone names nothing: it may have been given to another process since. The start
 //! time that was noted with it tells. While any process of a session lives, the system gives the
 //! session's number to no other; so when the number belongs to a process with another start time,
-//! nothing of the hook is left. When it belongs to no process, the members of the session must show
-//! by their environment that they are of an install hook.
+//! nothing of the hook is left. When it belongs to no process, a member of the session must show by
+//! its environment that it is of an install hook.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,10 +63,10 @@ fn end_within(process: &RunningProcess, same_boot: bool, grace: Duration) -> Lef
     end_session(process.pid, found, grace)
 }
 
-/// The members of a session without leader, if all of them are of an install hook.
+/// The members of a session without leader, if one of them shows that it is an install hook's.
 fn orphans(session: u32) -> Vec<NamedProcess> {
     let found = members(session);
-    match found.iter().all(|one| is_in_hook_environment(one.pid)) {
+    match found.iter().any(|one| is_in_hook_environment(one.pid)) {
         true => found,
         false => Vec::new(),
     }
@@ -230,23 +230,33 @@ mod tests {
         assert_eq!(end_within(&nobody, true, GRACE), Leftover::Gone);
     }
 
-    fn leave_child(environment: &[(&str, &str)]) -> RunningProcess {
-        let script = "sleep 30 >/dev/null 2>&1 & echo ready";
-        let (result, process) = during(script, environment, |process, _| process);
+    const CHILD: &str = "sleep 30 >/dev/null 2>&1 & ";
+    const BARE_CHILD: &str = "env -i sleep 30 >/dev/null 2>&1 & ";
+
+    fn leave(children: &[&str], environment: &[(&str, &str)]) -> RunningProcess {
+        let script = format!("{} echo ready", children.concat());
+        let (result, process) = during(&script, environment, |process, _| process);
         let left = result.left_running.unwrap();
         assert!(!left.holds_output);
-        assert_eq!(left.processes.len(), 1);
+        assert_eq!(left.processes.len(), children.len());
         assert_eq!(result.status, HookStatus::Exited(0));
         process
     }
 
     #[test]
-    fn what_a_dead_hook_left_is_ended_only_if_it_is_of_an_install_hook() {
-        let process = leave_child(&[("VIBE_HOOK_PHASE", "pre-install")]);
-        assert_eq!(names(end_leftover_group(&process, true)).len(), 1);
+    fn what_a_dead_hook_left_is_ended() {
+        let environment = [
+            ("PATH", "/usr/bin:/bin"),
+            ("VIBE_HOOK_PHASE", "pre-install"),
+        ];
+        let process = leave(&[CHILD, BARE_CHILD], &environment);
+        assert_eq!(names(end_leftover_group(&process, true)).len(), 2);
         assert_eq!(end_leftover_group(&process, true), Leftover::Gone);
+    }
 
-        let foreign = leave_child(&[("NOT_VIBE_HOOK_PHASE", "x")]);
+    #[test]
+    fn a_session_that_is_of_no_install_hook_is_not_touched() {
+        let foreign = leave(&[CHILD], &[("NOT_VIBE_HOOK_PHASE", "x")]);
         assert_eq!(end_within(&foreign, true, GRACE), Leftover::Gone);
         let left = members(foreign.pid);
         assert_eq!(left.len(), 1);

@@ -13,4 +13,7 @@ pub mod recording;
 pub mod runner;
 mod session;
 
-pub use runner::{HookResult, HookRunner, HookStatus, HookWatcher, Invocation, SystemRunner};
+pub use runner::{
+    HookLimits, HookResult, HookRunner, HookStartError, HookStatus, HookWatcher, Invocation,
+    LeftRunning, SystemRunner,
+};

@@ -104,7 +104,8 @@ pub struct HookResult {
     pub log_error: Option<String>,
 }
 
-/// Something that outlived the main process. It is not killed.
+/// Something that outlived the main process. It is not killed. A process that left the hook's group
+/// and its output behind is not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftRunning {
     /// The processes of its session. Empty where the system does not list them, and when what is
