@@ -205,6 +205,7 @@ mod tests {
         check_lines(&[&longer], &[&piece, b"y", b"z"]);
         check_lines(&[&piece, &piece, b"\n"], &[&piece, &piece]);
         check_lines(&[&piece[1..], b"\n"], &[&piece[1..]]);
+        check_lines(&[b"x", &piece], &[&piece, b"x"]);
     }
 
     fn check_ring(chunks: &[&str], expected: &str, dropped: u64) {
