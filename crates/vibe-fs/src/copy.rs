@@ -133,7 +133,9 @@ pub fn clone_file(source: &Path, target: &Path, exec: bool) -> Result<CloneMetho
     keep_if_whole(target, to, cloned)
 }
 
-fn open_regular(path: &Path) -> Result<(File, Stat), CopyError> {
+/// Opens the regular file `path` for reading, with its stat; links are not followed, and nothing
+/// else is waited for.
+pub fn open_regular(path: &Path) -> Result<(File, Stat), CopyError> {
     let (file, metadata) = open_to_read(path)?;
     let stat = Stat::from_metadata(&metadata);
     if stat.kind != EntryKind::File {

@@ -5,6 +5,7 @@
 
 pub mod atomic;
 pub mod copy;
+pub mod directory;
 pub mod error;
 pub mod guard;
 pub mod lock;
@@ -21,7 +22,9 @@ pub mod walk;
 pub use atomic::{Durability, write_atomic};
 pub use copy::{
     CloneMethod, CopyError, HashedFile, clone_file, copy_file_hashed, copy_hashed, hash_file,
+    open_regular,
 };
+pub use directory::{grant_owner, remove_empty_directory};
 pub use error::FsError;
 pub use guard::{Guard, ParentError, create_parents, path_guard};
 pub use lock::{FileLock, Holder, LockOutcome, read_holder};
