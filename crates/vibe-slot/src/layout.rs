@@ -1,0 +1,296 @@
+//! Where things lie in a project, and the two support files that git needs.
+
+use std::path::{Path, PathBuf};
+
+use vibe_core::SlotName;
+use vibe_core::formats::lock::LOCK_NAME;
+use vibe_core::limits::MANIFEST_BYTES;
+use vibe_core::relative_path::RECORD_NAME;
+use vibe_fs::error::shown;
+use vibe_fs::{Durability, EntryKind, stat_of};
+
+use crate::error::SlotError;
+
+/// The directory of a project that holds everything installed.
+pub const VIBEDEPS: &str = "vibedeps";
+/// The file name of a manifest.
+pub const MANIFEST_NAME: &str = "vibe.toml";
+/// The directory in `vibedeps/` that belongs to this machine.
+pub const STATE_NAME: &str = ".state";
+/// Names in `vibedeps/` that are no packages.
+const OWN_NAMES: [&str; 5] = [
+    ".gitattributes",
+    ".gitignore",
+    ".projections.toml",
+    STATE_NAME,
+    "boot",
+];
+
+/// The paths of one project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// The paths below `project_root`, the directory of the root manifest.
+    pub fn new(project_root: PathBuf) -> Self {
+        Self { root: project_root }
+    }
+
+    /// The directory of the root manifest.
+    pub fn project_root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `vibe.toml`.
+    pub fn manifest(&self) -> PathBuf {
+        self.root.join(MANIFEST_NAME)
+    }
+
+    /// `vibe.lock`.
+    pub fn vibe_lock(&self) -> PathBuf {
+        self.root.join(LOCK_NAME)
+    }
+
+    /// `vibedeps/`.
+    pub fn vibedeps(&self) -> PathBuf {
+        self.root.join(VIBEDEPS)
+    }
+
+    /// `vibedeps/.projections.toml`.
+    pub fn projections(&self) -> PathBuf {
+        self.vibedeps().join(".projections.toml")
+    }
+
+    /// `vibedeps/.state/`.
+    pub fn state(&self) -> PathBuf {
+        self.vibedeps().join(STATE_NAME)
+    }
+
+    /// The file whose lock a mutating run holds.
+    pub fn lock_file(&self) -> PathBuf {
+        self.state().join("lock")
+    }
+
+    /// The file that says what a no-op looks at.
+    pub fn fresh(&self) -> PathBuf {
+        self.state().join("fresh")
+    }
+
+    /// The machine state.
+    pub fn slots_file(&self) -> PathBuf {
+        self.state().join("slots.toml")
+    }
+
+    /// The redo file.
+    pub fn redo(&self) -> PathBuf {
+        self.state().join("commit")
+    }
+
+    /// Where files and slots are built before they are renamed into place.
+    pub fn staging(&self) -> PathBuf {
+        self.state().join("staging")
+    }
+
+    /// The evidence of earlier runs.
+    pub fn runs(&self) -> PathBuf {
+        self.state().join("runs")
+    }
+
+    /// The directory that holds the versions of the package of `slot`.
+    pub fn package(&self, slot: &SlotName) -> PathBuf {
+        self.vibedeps().join(slot.package().directory())
+    }
+
+    /// The directory of `slot`.
+    pub fn slot(&self, slot: &SlotName) -> PathBuf {
+        self.package(slot).join(slot.version())
+    }
+
+    /// The record of `slot`.
+    pub fn record(&self, slot: &SlotName) -> PathBuf {
+        self.slot(slot).join(RECORD_NAME)
+    }
+
+    /// Creates `vibedeps/`, `.state/` and `staging/` where they are missing.
+    ///
+    /// # Errors
+    /// One of them is a link or no directory, or cannot be created.
+    pub fn prepare(&self) -> Result<(), SlotError> {
+        [self.vibedeps(), self.state(), self.staging()]
+            .iter()
+            .try_for_each(|path| ensure_directory(path))
+    }
+
+    /// Empties the staging directory, which must be prepared. Returns what could not be removed,
+    /// escaped: it is in nobody's way there.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn clear_staging(&self) -> Result<Vec<String>, SlotError> {
+        let staging = self.staging();
+        let mut left = Vec::new();
+        for entry in vibe_fs::list_dir(&staging)? {
+            if let Err(error) = vibe_fs::remove_tree(&staging.join(entry.relative)) {
+                left.extend(error.left.iter().map(|path| shown(path)));
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether the directory of `slot` is there.
+    ///
+    /// # Errors
+    /// It, or the directory of its package, is a link or no directory.
+    pub fn has_slot(&self, slot: &SlotName) -> Result<bool, SlotError> {
+        Ok(is_directory(&self.vibedeps())?
+            && is_directory(&self.package(slot))?
+            && is_directory(&self.slot(slot))?)
+    }
+
+    /// Creates the directory of the package of `slot` where it is missing.
+    pub(crate) fn ensure_package(&self, slot: &SlotName) -> Result<(), SlotError> {
+        ensure_directory(&self.package(slot))
+    }
+
+    /// Creates the directory of `slot` where it is missing.
+    pub(crate) fn ensure_slot(&self, slot: &SlotName) -> Result<(), SlotError> {
+        self.ensure_package(slot)?;
+        ensure_directory(&self.slot(slot))
+    }
+}
+
+/// Creates the directory `path` if it is missing; its parent must be there.
+pub(crate) fn ensure_directory(path: &Path) -> Result<(), SlotError> {
+    if is_directory(path)? {
+        return Ok(());
+    }
+    match vibe_fs::create_directory(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            is_directory(path).map(|_| ())
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Whether the directory `path` is there; anything else there is an error.
+fn is_directory(path: &Path) -> Result<bool, SlotError> {
+    match stat_of(path)?.map(|stat| stat.kind) {
+        None => Ok(false),
+        Some(EntryKind::Directory) => Ok(true),
+        Some(EntryKind::Symlink) => Err(SlotError::Link {
+            path: shown(path),
+            target: shown(&vibe_fs::read_link(path)?),
+        }),
+        Some(EntryKind::File | EntryKind::Other) => {
+            Err(SlotError::NotADirectory { path: shown(path) })
+        }
+    }
+}
+
+/// Every slot in `vibedeps/`, sorted, and what is there beside slots and our own files: paths
+/// relative to `vibedeps/`, escaped.
+///
+/// # Errors
+/// `vibedeps/` or the directory of a package cannot be listed.
+pub fn list_slots(layout: &Layout) -> Result<(Vec<SlotName>, Vec<String>), SlotError> {
+    let (mut slots, mut strays) = (Vec::new(), Vec::new());
+    if !is_directory(&layout.vibedeps())? {
+        return Ok((slots, strays));
+    }
+    for entry in vibe_fs::list_dir(&layout.vibedeps())? {
+        let name = entry.relative.to_string_lossy().into_owned();
+        if OWN_NAMES.contains(&name.as_str()) {
+            continue;
+        }
+        if entry.stat.kind == EntryKind::Directory && is_package_directory(&name) {
+            list_versions(layout, &name, &mut slots, &mut strays)?;
+        } else {
+            strays.push(shown(&entry.relative));
+        }
+    }
+    slots.sort();
+    Ok((slots, strays))
+}
+
+fn is_package_directory(name: &str) -> bool {
+    SlotName::from_directories(name, "0.0.0").is_some()
+}
+
+fn list_versions(
+    layout: &Layout,
+    package: &str,
+    slots: &mut Vec<SlotName>,
+    strays: &mut Vec<String>,
+) -> Result<(), SlotError> {
+    for entry in vibe_fs::list_dir(&layout.vibedeps().join(package))? {
+        let slot = entry
+            .relative
+            .to_str()
+            .and_then(|version| SlotName::from_directories(package, version))
+            .filter(|_| entry.stat.kind == EntryKind::Directory);
+        match slot {
+            Some(slot) => slots.push(slot),
+            None => strays.push(format!("{package}/{}", shown(&entry.relative))),
+        }
+    }
+    Ok(())
+}
+
+/// The texts of `.gitattributes` and `.gitignore`. `ignored` are the slots whose content belongs
+/// to this machine; with `vendor` false everything but the projections does.
+pub fn support_files(ignored: &[SlotName], vendor: bool) -> (String, String) {
+    let attributes = "* -text\n".to_owned();
+    if !vendor {
+        return (attributes, "*\n!/.projections.toml\n".to_owned());
+    }
+    let mut lines: Vec<String> = ignored
+        .iter()
+        .map(|slot| format!("/{}/\n", slot.directory()))
+        .collect();
+    lines.sort();
+    lines.dedup();
+    (
+        attributes,
+        format!("!*\n/{STATE_NAME}/\n{}", lines.concat()),
+    )
+}
+
+/// Writes what [`support_files`] says, only where the bytes differ. Returns whether it wrote.
+///
+/// # Errors
+/// A file cannot be read or replaced.
+pub fn write_support_files(
+    layout: &Layout,
+    ignored: &[SlotName],
+    vendor: bool,
+) -> Result<bool, SlotError> {
+    let (attributes, ignore) = support_files(ignored, vendor);
+    let vibedeps = layout.vibedeps();
+    let first = write_if_other(layout, &vibedeps.join(".gitattributes"), &attributes)?;
+    let second = write_if_other(layout, &vibedeps.join(".gitignore"), &ignore)?;
+    Ok(first || second)
+}
+
+/// Replaces the file `target` by `text` unless it holds just that. What is there is only compared,
+/// so anything that cannot be read as a small file is other.
+pub(crate) fn write_if_other(
+    layout: &Layout,
+    target: &Path,
+    text: &str,
+) -> Result<bool, SlotError> {
+    let limit = MANIFEST_BYTES.max(text.len() as u64);
+    if let Ok(Some(bytes)) = vibe_fs::read_if_exists(target, limit)
+        && bytes == text.as_bytes()
+    {
+        return Ok(false);
+    }
+    vibe_fs::write_atomic(
+        target,
+        text.as_bytes(),
+        &layout.staging(),
+        Durability::Unsynced,
+    )?;
+    Ok(true)
+}

@@ -1,0 +1,72 @@
+//! Where the bytes of a slot come from.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use vibe_core::limits::FILE_BYTES;
+use vibe_core::{RelPath, Tree};
+use vibe_fs::CopyError;
+
+/// Why a file of a package cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// The package has no such file.
+    #[error("the package has no file `{0}`")]
+    Unknown(RelPath),
+    /// The file system said no.
+    #[error(transparent)]
+    Fs(#[from] CopyError),
+    /// Another kind of source said no.
+    #[error("the package's source could not be read")]
+    Io(#[from] io::Error),
+}
+
+/// The files of one package, readable in any order and from several threads.
+pub trait PayloadSource: Sync {
+    /// The tree whose files can be opened.
+    fn tree(&self) -> &Tree;
+
+    /// Opens the file at `path` of the tree. What is read is compared with the tree by whoever
+    /// reads it.
+    ///
+    /// # Errors
+    /// The path is not in the tree, or cannot be read.
+    fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError>;
+
+    /// The most bytes that one file may have: one that grows while it is read is cut off there.
+    fn file_bytes(&self) -> u64 {
+        FILE_BYTES
+    }
+}
+
+/// A package whose files lie in directories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryPayload {
+    /// The files.
+    pub tree: Tree,
+    /// Where each of them lies. A link in the package stands for its target, so two paths may
+    /// have one place.
+    pub locations: BTreeMap<RelPath, PathBuf>,
+    /// The most bytes that one file may have.
+    pub file_bytes: u64,
+}
+
+impl PayloadSource for DirectoryPayload {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError> {
+        let location = self
+            .locations
+            .get(path)
+            .ok_or_else(|| PayloadError::Unknown(path.clone()))?;
+        let (file, _) = vibe_fs::open_regular(location)?;
+        Ok(Box::new(file))
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+}
