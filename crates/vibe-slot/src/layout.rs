@@ -294,3 +294,179 @@ pub(crate) fn write_if_other(
     )?;
     Ok(true)
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::World;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn everything_lies_where_the_format_says() {
+        let layout = Layout::new(PathBuf::from("/p"));
+        let slot: SlotName = "org.example.lint/1.2.3".parse().unwrap();
+        for (path, expected) in [
+            (layout.manifest(), "/p/vibe.toml"),
+            (layout.vibe_lock(), "/p/vibe.lock"),
+            (layout.vibedeps(), "/p/vibedeps"),
+            (layout.projections(), "/p/vibedeps/.projections.toml"),
+            (layout.state(), "/p/vibedeps/.state"),
+            (layout.lock_file(), "/p/vibedeps/.state/lock"),
+            (layout.fresh(), "/p/vibedeps/.state/fresh"),
+            (layout.slots_file(), "/p/vibedeps/.state/slots.toml"),
+            (layout.redo(), "/p/vibedeps/.state/commit"),
+            (layout.staging(), "/p/vibedeps/.state/staging"),
+            (layout.runs(), "/p/vibedeps/.state/runs"),
+            (layout.package(&slot), "/p/vibedeps/org.example.lint"),
+            (layout.slot(&slot), "/p/vibedeps/org.example.lint/1.2.3"),
+            (
+                layout.record(&slot),
+                "/p/vibedeps/org.example.lint/1.2.3/.vibe-slot.toml",
+            ),
+        ] {
+            assert_eq!(path, Path::new(expected));
+        }
+        assert_eq!(layout.project_root(), Path::new("/p"));
+    }
+
+    #[test]
+    fn preparing_twice_is_preparing_once() {
+        let world = World::new();
+        world.layout.prepare().unwrap();
+        assert!(world.layout.staging().is_dir());
+    }
+
+    #[test]
+    fn a_link_or_a_file_in_place_of_our_directories_is_refused_by_name() {
+        let outside = tempfile::tempdir().unwrap();
+        for name in ["vibedeps", "vibedeps/.state"] {
+            let project = tempfile::tempdir().unwrap();
+            let path = project.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink(outside.path(), &path).unwrap();
+            let layout = Layout::new(project.path().to_path_buf());
+            let message = layout.prepare().unwrap_err().to_string();
+            assert!(message.contains(&shown(&path)), "{message}");
+            assert!(message.contains(&shown(outside.path())), "{message}");
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, "").unwrap();
+            let error = layout.prepare().unwrap_err();
+            assert!(matches!(error, SlotError::NotADirectory { .. }), "{error}");
+        }
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_slot_behind_a_link_is_refused() {
+        let world = World::new();
+        assert!(!world.layout.has_slot(&world.slot).unwrap());
+        let outside = tempfile::tempdir().unwrap();
+        fs::create_dir(outside.path().join("1.2.3")).unwrap();
+        symlink(outside.path(), world.layout.package(&world.slot)).unwrap();
+        let error = world.layout.has_slot(&world.slot).unwrap_err();
+        assert!(matches!(error, SlotError::Link { .. }), "{error}");
+        fs::remove_file(world.layout.package(&world.slot)).unwrap();
+        fs::create_dir(world.layout.package(&world.slot)).unwrap();
+        assert!(!world.layout.has_slot(&world.slot).unwrap());
+        symlink(outside.path(), world.root()).unwrap();
+        assert!(world.layout.has_slot(&world.slot).is_err());
+        fs::remove_file(world.root()).unwrap();
+        fs::create_dir(world.root()).unwrap();
+        assert!(world.layout.has_slot(&world.slot).unwrap());
+    }
+
+    #[test]
+    fn staging_is_emptied_of_everything() {
+        let world = World::new();
+        fs::create_dir_all(world.layout.staging().join("a/b")).unwrap();
+        fs::write(world.layout.staging().join("c"), "").unwrap();
+        crate::testing::set_mode(&world.layout.staging().join("a"), 0);
+        assert_eq!(world.layout.clear_staging().unwrap(), Vec::<String>::new());
+        assert!(world.staged().is_empty() && world.layout.staging().is_dir());
+    }
+
+    #[test]
+    fn slots_are_listed_and_what_is_none_is_named() {
+        let project = tempfile::tempdir().unwrap();
+        let layout = Layout::new(project.path().to_path_buf());
+        assert_eq!(list_slots(&layout).unwrap(), (vec![], vec![]));
+        for directory in [
+            ".state",
+            "boot",
+            "org.example.lint/2.0.0",
+            "org.example.lint/1.0.0-rc.1",
+            "org.example.lint/v3",
+            "com.b.a/0.1.0",
+            "plain",
+        ] {
+            fs::create_dir_all(layout.vibedeps().join(directory)).unwrap();
+        }
+        for file in [
+            ".gitignore",
+            ".gitattributes",
+            ".projections.toml",
+            "a\u{1b}b",
+        ] {
+            fs::write(layout.vibedeps().join(file), "").unwrap();
+        }
+        fs::write(layout.vibedeps().join("org.example.lint/4.0.0"), "").unwrap();
+        symlink("com.b.a", layout.vibedeps().join("com.b.link")).unwrap();
+        let (slots, strays) = list_slots(&layout).unwrap();
+        let names: Vec<String> = slots.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            [
+                "com.b.a/0.1.0",
+                "org.example.lint/1.0.0-rc.1",
+                "org.example.lint/2.0.0"
+            ]
+        );
+        assert_eq!(
+            strays,
+            [
+                "a\\x1Bb",
+                "com.b.link",
+                "org.example.lint/4.0.0",
+                "org.example.lint/v3",
+                "plain"
+            ]
+        );
+    }
+
+    #[test]
+    fn support_files_keep_bytes_and_hide_what_is_of_this_machine() {
+        let slots: Vec<SlotName> = ["b.b/1.0.0", "a.a/2.0.0", "b.b/1.0.0"]
+            .iter()
+            .map(|slot| slot.parse().unwrap())
+            .collect();
+        let (attributes, ignore) = support_files(&slots, true);
+        assert_eq!(attributes, "* -text\n");
+        assert_eq!(ignore, "!*\n/.state/\n/a.a/2.0.0/\n/b.b/1.0.0/\n");
+        assert_eq!(support_files(&slots, false).1, "*\n!/.projections.toml\n");
+    }
+
+    #[test]
+    fn support_files_are_written_only_when_their_bytes_differ() {
+        let world = World::new();
+        let slots = [world.slot.clone()];
+        let ignore = world.layout.vibedeps().join(".gitignore");
+        assert!(write_support_files(&world.layout, &slots, true).unwrap());
+        let stat = stat_of(&ignore).unwrap();
+        assert!(!write_support_files(&world.layout, &slots, true).unwrap());
+        assert_eq!(stat_of(&ignore).unwrap(), stat);
+        assert!(write_support_files(&world.layout, &[], true).unwrap());
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), "!*\n/.state/\n");
+        let attributes = world.layout.vibedeps().join(".gitattributes");
+        fs::write(&attributes, "* text\n").unwrap();
+        assert!(write_support_files(&world.layout, &[], true).unwrap());
+        assert_eq!(fs::read_to_string(&attributes).unwrap(), "* -text\n");
+        let elsewhere = world.layout.project_root().join("elsewhere");
+        fs::write(&elsewhere, "!*\n/.state/\n").unwrap();
+        fs::remove_file(&ignore).unwrap();
+        symlink(&elsewhere, &ignore).unwrap();
+        assert!(write_support_files(&world.layout, &[], true).unwrap());
+        assert!(!ignore.is_symlink(), "a link is replaced");
+    }
+}

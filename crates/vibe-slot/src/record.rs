@@ -89,3 +89,95 @@ pub fn write_record(
 ) -> Result<bool, SlotError> {
     write_if_other(layout, &layout.record(slot), &record.render())
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, World};
+
+    fn check(bytes: &[u8], expected: impl FnOnce(RecordOnDisk)) {
+        let world = World::new();
+        world.write(".vibe-slot.toml", "");
+        std::fs::write(world.at(".vibe-slot.toml"), bytes).unwrap();
+        expected(read_record(&world.layout, &world.slot).unwrap());
+    }
+
+    #[test]
+    fn a_record_is_read_with_its_digest_and_stat() {
+        let package = Package::new(&[("a", "1")]);
+        let world = World::with(&package);
+        let path = world.layout.record(&world.slot);
+        let expected = RecordOnDisk::Valid {
+            record: package.record(),
+            sha256: Sha256Digest::of(&std::fs::read(&path).unwrap()),
+            stat: stat_of(&path).unwrap().unwrap(),
+        };
+        assert_eq!(read_record(&world.layout, &world.slot).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_record_is_written_only_when_its_bytes_differ() {
+        let package = Package::new(&[("a", "1")]);
+        let world = World::with(&package);
+        let path = world.layout.record(&world.slot);
+        let before = stat_of(&path).unwrap();
+        assert!(!write_record(&world.layout, &world.slot, &package.record()).unwrap());
+        assert_eq!(stat_of(&path).unwrap(), before);
+        let other = Package::new(&[("a", "2")]).record();
+        assert!(write_record(&world.layout, &world.slot, &other).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), other.render());
+    }
+
+    #[test]
+    fn absence_of_slot_or_record_is_no_error() {
+        let world = World::new();
+        let read = || read_record(&world.layout, &world.slot).unwrap();
+        assert_eq!(read(), RecordOnDisk::Absent);
+        std::fs::create_dir_all(world.root()).unwrap();
+        assert_eq!(read(), RecordOnDisk::Absent);
+    }
+
+    #[test]
+    fn every_kind_of_bad_record_is_told_apart() {
+        check(b"schema = 1\n", |r| assert_eq!(r, RecordOnDisk::Older(1)));
+        check(b"schema = 3\n", |r| assert_eq!(r, RecordOnDisk::Newer(3)));
+        for bytes in [b"\xff".as_slice(), b"", b"schema = 2\n"] {
+            check(bytes, |r| {
+                assert!(matches!(r, RecordOnDisk::Malformed(_)), "{r:?}")
+            });
+        }
+    }
+
+    #[test]
+    fn the_record_of_another_slot_is_malformed() {
+        let mut record = Package::new(&[]).record();
+        record.version = vibe_core::Version::new(9, 9, 9);
+        check(record.render().as_bytes(), |found| {
+            let RecordOnDisk::Malformed(diagnostic) = found else {
+                panic!("{found:?}");
+            };
+            assert!(diagnostic.message.contains("9.9.9"), "{diagnostic}");
+        });
+    }
+
+    #[test]
+    fn build_metadata_belongs_to_the_same_slot() {
+        let mut record = Package::new(&[]).record();
+        record.version.build = "7".parse().unwrap();
+        check(record.render().as_bytes(), |found| {
+            assert!(matches!(found, RecordOnDisk::Valid { .. }), "{found:?}");
+        });
+    }
+
+    #[test]
+    fn a_link_or_directory_is_no_record() {
+        let world = World::new();
+        std::fs::create_dir_all(world.at(".vibe-slot.toml")).unwrap();
+        let read = || read_record(&world.layout, &world.slot).unwrap();
+        assert_eq!(read(), RecordOnDisk::NotAFile(EntryKind::Directory));
+        std::fs::remove_dir(world.at(".vibe-slot.toml")).unwrap();
+        std::os::unix::fs::symlink("x", world.at(".vibe-slot.toml")).unwrap();
+        assert_eq!(read(), RecordOnDisk::NotAFile(EntryKind::Symlink));
+    }
+}

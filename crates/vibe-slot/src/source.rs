@@ -70,3 +70,33 @@ impl PayloadSource for DirectoryPayload {
         self.file_bytes
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, rel};
+
+    #[test]
+    fn files_are_opened_where_they_lie_and_links_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("f"), directory.path().join("l"));
+        std::fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let payload = DirectoryPayload {
+            tree: Package::new(&[("a/b", "text"), ("c", "text")]).tree,
+            locations: BTreeMap::from([(rel("a/b"), file), (rel("c"), link)]),
+            file_bytes: 7,
+        };
+        let mut text = String::new();
+        let mut reader = payload.open(&rel("a/b")).unwrap();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
+        assert!(payload.open(&rel("c")).is_err());
+        let Err(error) = payload.open(&rel("d")) else {
+            panic!("there is no `d`");
+        };
+        assert_eq!(error.to_string(), "the package has no file `d`");
+        assert_eq!((payload.file_bytes(), payload.tree().rows().len()), (7, 2));
+    }
+}

@@ -44,3 +44,41 @@ pub fn save(
     )?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, World};
+
+    #[test]
+    fn a_saved_state_is_loaded_again() {
+        let world = World::new();
+        assert_eq!(load(&world.layout).unwrap(), MachineState::default());
+        let mut state = MachineState::default();
+        let row = Package::new(&[("a", "1")]).row();
+        state.slots.insert(world.slot.clone(), row);
+        for durability in [Durability::Synced, Durability::Unsynced] {
+            save(&world.layout, &state, durability).unwrap();
+            assert_eq!(load(&world.layout).unwrap(), state);
+        }
+        assert!(world.staged().is_empty());
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_used_is_named_with_the_way_out() {
+        let world = World::new();
+        for (bytes, cause) in [
+            (b"schema = 99\n".as_slice(), "newer vibe"),
+            (b"schema = ", "malformed"),
+            (b"\xff", "malformed"),
+        ] {
+            std::fs::write(world.layout.slots_file(), bytes).unwrap();
+            let error = load(&world.layout).unwrap_err();
+            assert!(error.to_string().contains("if you remove it"), "{error}");
+            let SlotError::State { source, .. } = error else {
+                panic!("{error}");
+            };
+            assert!(source.to_string().contains(cause), "{source}");
+        }
+    }
+}

@@ -1,1 +1,218 @@
+//! What several tests of this crate need: a project with one slot, and packages in memory.
 
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+
+use vibe_core::formats::record::SlotRecord;
+use vibe_core::formats::state::{LinkMode, SlotState};
+use vibe_core::hook::{HookReason, Phase, PhaseState};
+use vibe_core::plan::{FileChange, Place, Refresh, SlotReason, Undo};
+use vibe_core::{RelPath, Sha256Digest, SlotName, Tree, TreeRow};
+use vibe_fs::EntryKind;
+
+use crate::examine::scan;
+use crate::layout::Layout;
+use crate::source::{PayloadError, PayloadSource};
+
+pub(crate) fn rel(text: &str) -> RelPath {
+    RelPath::new(text).unwrap()
+}
+
+/// A package in memory; what ends in `.sh` is executable.
+#[derive(Debug, Clone)]
+pub(crate) struct Package {
+    pub(crate) tree: Tree,
+    pub(crate) files: BTreeMap<RelPath, Vec<u8>>,
+}
+
+impl Package {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let files: BTreeMap<RelPath, Vec<u8>> = files
+            .iter()
+            .map(|(path, text)| (rel(path), text.as_bytes().to_vec()))
+            .collect();
+        let rows = files.iter().map(|(path, bytes)| TreeRow {
+            path: path.clone(),
+            digest: Sha256Digest::of(bytes),
+            exec: path.as_str().ends_with(".sh"),
+        });
+        Self {
+            tree: Tree::new(rows.collect()).unwrap(),
+            files,
+        }
+    }
+
+    pub(crate) fn record(&self) -> SlotRecord {
+        SlotRecord {
+            package: "org.example/lint".parse().unwrap(),
+            version: vibe_core::Version::new(1, 2, 3),
+            tree: self.tree.clone(),
+        }
+    }
+
+    pub(crate) fn row(&self) -> SlotState {
+        SlotState {
+            tree: self.tree.id(),
+            phases: BTreeMap::from([(Phase::PreInstall, PhaseState::Owed)]),
+            reason: HookReason::Install,
+            previous_version: None,
+            after: BTreeMap::new(),
+            made: BTreeMap::new(),
+            adding: Vec::new(),
+            link_mode: LinkMode::Copy,
+            boot: None,
+            running: None,
+        }
+    }
+}
+
+impl PayloadSource for Package {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError> {
+        match self.files.get(path) {
+            Some(bytes) => Ok(Box::new(std::io::Cursor::new(bytes.clone()))),
+            None => Err(PayloadError::Unknown(path.clone())),
+        }
+    }
+}
+
+/// A prepared project.
+pub(crate) struct World {
+    pub(crate) layout: Layout,
+    pub(crate) slot: SlotName,
+    _directory: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = Layout::new(directory.path().to_path_buf());
+        layout.prepare().unwrap();
+        Self {
+            layout,
+            slot: "org.example.lint/1.2.3".parse().unwrap(),
+            _directory: directory,
+        }
+    }
+
+    /// A project whose slot holds `package`.
+    pub(crate) fn with(package: &Package) -> Self {
+        let world = Self::new();
+        let step = world.place_step(package);
+        crate::place::place(&world.layout, &step, package, &package.record()).unwrap();
+        world
+    }
+
+    pub(crate) fn place_step(&self, package: &Package) -> Place {
+        Place {
+            slot: self.slot.clone(),
+            tree: package.tree.id(),
+            files: package.tree.rows().len(),
+            because: SlotReason::New,
+            row: None,
+        }
+    }
+
+    pub(crate) fn refresh_step(
+        &self,
+        package: &Package,
+        changes: Vec<FileChange>,
+        undo: Undo,
+    ) -> Refresh {
+        Refresh {
+            slot: self.slot.clone(),
+            tree: package.tree.id(),
+            files: package.tree.rows().len(),
+            because: SlotReason::Content,
+            changes,
+            undo,
+            row: None,
+        }
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.layout.slot(&self.slot)
+    }
+
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    /// Writes a file as a user or a hook would, with its directories.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let full = self.at(path);
+        std::fs::create_dir_all(full.parent().unwrap()).unwrap();
+        std::fs::write(full, text).unwrap();
+    }
+
+    /// Everything in the slot: a directory as `/`, a link as `->`, a file as its text, with `*`
+    /// before it where it is executable.
+    pub(crate) fn snapshot(&self) -> BTreeMap<String, String> {
+        if !self.root().is_dir() {
+            return BTreeMap::new();
+        }
+        let entries = scan(&self.root()).unwrap().entries;
+        let show = |entry: &vibe_fs::RawEntry| match entry.stat.kind {
+            EntryKind::Directory => "/".to_owned(),
+            EntryKind::Symlink => "->".to_owned(),
+            EntryKind::Other => "?".to_owned(),
+            EntryKind::File => {
+                let star = if entry.stat.exec { "*" } else { "" };
+                let bytes = std::fs::read(self.root().join(&entry.relative)).unwrap();
+                format!("{star}{}", String::from_utf8_lossy(&bytes))
+            }
+        };
+        entries
+            .iter()
+            .map(|entry| {
+                let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                (name, show(entry))
+            })
+            .collect()
+    }
+
+    /// What lies in staging.
+    pub(crate) fn staged(&self) -> Vec<PathBuf> {
+        let entries = vibe_fs::list_dir(&self.layout.staging()).unwrap();
+        entries.into_iter().map(|entry| entry.relative).collect()
+    }
+}
+
+/// Runs `body` on a thread that has no power over permissions, even where the tests run as root;
+/// `directory` and what is in it then belong to that thread's user.
+#[cfg(target_os = "linux")]
+pub(crate) fn as_ordinary_user(directory: &std::path::Path, body: impl FnOnce() + Send) {
+    use rustix::thread::{Uid, set_thread_res_uid};
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if rustix::process::geteuid().is_root() {
+                let nobody = 65_534;
+                let mut paths = vec![directory.to_path_buf()];
+                let entries = scan(directory).unwrap().entries;
+                paths.extend(entries.iter().map(|entry| directory.join(&entry.relative)));
+                for path in paths {
+                    std::os::unix::fs::lchown(path, Some(nobody), None).unwrap();
+                }
+                let nobody = Uid::from_raw(nobody);
+                set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            body();
+        });
+    });
+}
+
+#[cfg(unix)]
+pub(crate) fn set_mode(path: &std::path::Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[cfg(unix)]
+pub(crate) fn make_pipe(path: &std::path::Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+}
