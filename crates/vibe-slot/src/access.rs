@@ -4,7 +4,8 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use vibe_fs::FsError;
+use vibe_core::RelPath;
+use vibe_fs::{EntryKind, FsError, ParentError, RemoveError, stat_of};
 
 /// Makes `attempt`, which changes the entry `path`, once more after letting the owner into the
 /// directory above it, if the first was denied.
@@ -33,4 +34,50 @@ pub(crate) fn rename_insisting(from: &Path, to: &Path) -> Result<(), FsError> {
         }
         outcome => outcome,
     }
+}
+
+/// Removes the tree `path`, letting the owner into the directory above it where that is denied.
+pub(crate) fn remove_tree_insisting(path: &Path) -> Result<(), RemoveError> {
+    if vibe_fs::remove_tree(path).is_ok() {
+        return Ok(());
+    }
+    // What this cannot change shows in the second attempt.
+    let _ = path.parent().map(vibe_fs::grant_owner);
+    vibe_fs::remove_tree(path)
+}
+
+/// Makes the directories above `path`, also below a directory that its owner may not change.
+pub(crate) fn create_parents_insisting(root: &Path, path: &RelPath) -> Result<(), ParentError> {
+    match vibe_fs::create_parents(root, path) {
+        Err(ParentError::Fs(error)) if error.kind() == ErrorKind::PermissionDenied => {
+            grant_above(root, path)?;
+            vibe_fs::create_parents(root, path)
+        }
+        outcome => outcome,
+    }
+}
+
+/// Removes the directories above `path` that are empty, also below a directory that its owner may
+/// not change.
+pub(crate) fn remove_empty_insisting(root: &Path, path: &RelPath) -> Result<(), FsError> {
+    match vibe_fs::remove_empty_directories_up(root, path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            grant_above(root, path)?;
+            vibe_fs::remove_empty_directories_up(root, path)
+        }
+        outcome => outcome,
+    }
+}
+
+/// Stops at the first thing on the way that is no directory, so that no link is followed.
+fn grant_above(root: &Path, path: &RelPath) -> Result<(), FsError> {
+    vibe_fs::grant_owner(root)?;
+    for directory in path.ancestors() {
+        let full = directory.under(root);
+        if stat_of(&full)?.map(|stat| stat.kind) != Some(EntryKind::Directory) {
+            break;
+        }
+        vibe_fs::grant_owner(&full)?;
+    }
+    Ok(())
 }

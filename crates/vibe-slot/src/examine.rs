@@ -238,3 +238,138 @@ pub fn unchanged_made(
     }
     Ok(unchanged)
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, World, make_pipe, rel, set_mode};
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn everything_is_seen_and_only_files_of_interest_are_read() {
+        let world = World::with(&Package::new(&[("d/run.sh", "1"), ("plain", "2")]));
+        symlink("/etc", world.at("link")).unwrap();
+        make_pipe(&world.at("pipe"));
+        world.write(".git/config", "x");
+        fs::write(
+            world.root().join(std::ffi::OsStr::from_bytes(b"caf\xe9")),
+            "",
+        )
+        .unwrap();
+        let interest = ["d/run.sh", "link", "pipe", "d", "absent"].map(rel).into();
+        let found = examine(&world.layout, &world.slot, &interest, &BTreeMap::new()).unwrap();
+        let file = |digest, exec| DiskEntry::File { digest, exec };
+        let expected = BTreeMap::from([
+            (rel("d"), DiskEntry::Directory),
+            (rel("d/run.sh"), file(Some(Sha256Digest::of(b"1")), true)),
+            (rel("link"), DiskEntry::Symlink),
+            (rel("pipe"), DiskEntry::Other),
+            (rel("plain"), file(None, false)),
+        ]);
+        assert_eq!(found.entries, expected);
+        assert_eq!(found.unnamed, [".git", "caf\\xE9"]);
+    }
+
+    #[test]
+    fn an_absent_slot_is_empty_and_one_behind_a_link_is_refused() {
+        let world = World::new();
+        let look = || {
+            examine(
+                &world.layout,
+                &world.slot,
+                &BTreeSet::new(),
+                &BTreeMap::new(),
+            )
+        };
+        assert_eq!(look().unwrap(), SlotContents::default());
+        symlink("/etc", world.layout.package(&world.slot)).unwrap();
+        assert!(matches!(look(), Err(SlotError::Link { .. })));
+    }
+
+    /// What `change` does to the remembered listing of the made directory `out`.
+    fn check_made(change: impl FnOnce(&World), stays: bool) {
+        let world = World::new();
+        world.write("out/deep/a", "text");
+        world.write("out/b", "1");
+        symlink("x", world.at("out/link")).unwrap();
+        let made = made_path(&world.layout, &world.slot, &rel("out"))
+            .unwrap()
+            .unwrap();
+        assert_eq!(made.kind, MadeKind::Directory);
+        let made = BTreeMap::from([(rel("out"), made)]);
+        change(&world);
+        let unchanged = unchanged_made(&world.layout, &world.slot, &made).unwrap();
+        assert_eq!(unchanged.contains(&rel("out")), stays);
+    }
+
+    #[test]
+    fn a_made_path_is_unchanged_until_something_in_it_moves() {
+        check_made(|_| {}, true);
+        check_made(|world| world.write("beside", "x"), true);
+        check_made(|world| world.write("out/deep/a", "longer text"), false);
+        check_made(|world| world.write("out/new", ""), false);
+        check_made(|world| fs::remove_file(world.at("out/b")).unwrap(), false);
+        check_made(|world| set_mode(&world.at("out/b"), 0o755), false);
+        check_made(|world| fs::remove_dir_all(world.at("out")).unwrap(), false);
+        let relink = |world: &World| {
+            fs::remove_file(world.at("out/link")).unwrap();
+            symlink("y", world.at("out/link")).unwrap();
+        };
+        check_made(relink, false);
+        let behind_a_link = |world: &World| {
+            fs::rename(world.at("out"), world.at("moved")).unwrap();
+            symlink("moved", world.at("out")).unwrap();
+        };
+        check_made(behind_a_link, false);
+    }
+
+    #[test]
+    fn made_paths_know_their_kind_and_are_not_looked_for_behind_links() {
+        let world = World::new();
+        world.write("d/f", "1");
+        symlink("d", world.at("link")).unwrap();
+        make_pipe(&world.at("pipe"));
+        let kind = |path: &str| {
+            let made = made_path(&world.layout, &world.slot, &rel(path)).unwrap();
+            made.map(|made| made.kind)
+        };
+        assert_eq!(kind("d"), Some(MadeKind::Directory));
+        assert_eq!(kind("d/f"), Some(MadeKind::File));
+        assert_eq!(kind("link"), Some(MadeKind::Symlink));
+        assert_eq!(kind("pipe"), Some(MadeKind::Other));
+        assert_eq!(kind("link/f"), None);
+        assert_eq!(kind("absent"), None);
+        assert_eq!(kind("absent/f"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_may_not_be_read_is_seen_without_failing() {
+        let world = World::with(&Package::new(&[("closed/a", "1"), ("secret", "2")]));
+        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+            set_mode(&world.at("secret"), 0);
+            let made = made_path(&world.layout, &world.slot, &rel("closed")).unwrap();
+            set_mode(&world.at("closed"), 0);
+            let interest = ["closed/a", "secret"].map(rel).into();
+            let look = |made| examine(&world.layout, &world.slot, &interest, &made).unwrap();
+            let found = look(BTreeMap::from([(rel("closed"), made.unwrap())]));
+            let secret = DiskEntry::File {
+                digest: None,
+                exec: false,
+            };
+            let expected = [
+                (rel("closed"), DiskEntry::Directory),
+                (rel("secret"), secret),
+            ];
+            assert_eq!(found.entries, expected.into());
+            assert!(
+                found.unchanged_made.is_empty(),
+                "its listing says unreadable"
+            );
+            set_mode(&world.at("closed"), 0o755);
+        });
+    }
+}

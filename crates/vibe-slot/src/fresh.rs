@@ -261,3 +261,199 @@ mod stat_form {
         .transpose()
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{World, set_mode};
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn path(world: &World, name: &str) -> PathBuf {
+        world.layout.project_root().join(name)
+    }
+
+    fn watch(world: &World, name: &str, with_digest: bool) -> Watched {
+        let full = path(world, name);
+        Watched {
+            path: name.to_owned(),
+            stat: stat_of(&full).unwrap(),
+            sha256: with_digest.then(|| Sha256Digest::of(&fs::read(&full).unwrap())),
+        }
+    }
+
+    /// A project with the watched files `lock` (by digest) and `part` (by stat), the absent `redo`,
+    /// and the listing of `src`.
+    fn written() -> (World, FreshFile) {
+        let world = World::new();
+        fs::write(path(&world, "lock"), "lock").unwrap();
+        fs::write(path(&world, "part"), "part").unwrap();
+        let fresh = Fresh {
+            vibe: "1.0.0".to_owned(),
+            held_hooks: true,
+            watched: vec![
+                watch(&world, "redo", false),
+                watch(&world, "part", false),
+                watch(&world, "lock", true),
+            ],
+            listings: listings(&["a"]),
+        };
+        fresh.write(&world.layout).unwrap();
+        let file = read(&world.layout, "1.0.0").unwrap();
+        (world, file)
+    }
+
+    fn listings(files: &[&str]) -> BTreeMap<String, Vec<String>> {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        BTreeMap::from([("src".to_owned(), files)])
+    }
+
+    fn check(change: impl FnOnce(&World), expected: Freshness) {
+        let (world, file) = written();
+        change(&world);
+        let found = file.check(&world.layout, &listings(&["a"])).unwrap();
+        assert_eq!(found, expected);
+    }
+
+    fn stale(path: &str) -> Freshness {
+        Freshness::Stale(path.to_owned())
+    }
+
+    #[test]
+    fn nothing_changed_is_fresh_without_renewal() {
+        check(|_| {}, Freshness::Fresh { renew: false });
+    }
+
+    #[test]
+    fn moved_stats_over_unchanged_content_only_ask_for_renewal() {
+        let rewrite = |world: &World| {
+            fs::remove_file(path(world, "lock")).unwrap();
+            fs::write(path(world, "lock"), "lock").unwrap();
+        };
+        check(rewrite, Freshness::Fresh { renew: true });
+    }
+
+    #[test]
+    fn every_kind_of_change_is_stale_and_named() {
+        check(
+            |w| fs::write(path(w, "lock"), "kcol").unwrap(),
+            stale("lock"),
+        );
+        check(
+            |w| fs::write(path(w, "lock"), "longer").unwrap(),
+            stale("lock"),
+        );
+        check(|w| fs::remove_file(path(w, "lock")).unwrap(), stale("lock"));
+        check(|w| set_mode(&path(w, "lock"), 0o755), stale("lock"));
+        check(|w| set_mode(&path(w, "part"), 0o600), stale("part"));
+        check(|w| fs::write(path(w, "redo"), "").unwrap(), stale("redo"));
+        let link = |world: &World| {
+            fs::rename(path(world, "lock"), path(world, "real")).unwrap();
+            std::os::unix::fs::symlink("real", path(world, "lock")).unwrap();
+        };
+        check(link, stale("lock"));
+    }
+
+    #[test]
+    fn a_listing_that_is_not_the_same_is_stale() {
+        let (world, file) = written();
+        let outcome = |now| file.check(&world.layout, &now).unwrap();
+        assert_eq!(outcome(listings(&["a", "b"])), stale("src"));
+        assert_eq!(outcome(listings(&[])), stale("src"));
+        assert_eq!(outcome(BTreeMap::new()), stale("src"));
+        let mut more = listings(&["a"]);
+        more.insert("\u{1b}".to_owned(), vec![]);
+        assert_eq!(outcome(more), stale("\\x1B"));
+    }
+
+    #[test]
+    fn an_entry_not_older_than_the_file_is_read_again() {
+        let (world, mut file) = written();
+        let stat = stat_of(&path(&world, "lock")).unwrap().unwrap();
+        file.written.mtime_ns = stat.mtime_ns.max(stat.ctime_ns);
+        file.fresh.watched.retain(|watched| watched.path == "lock");
+        let look = |file: &FreshFile| file.check(&world.layout, &listings(&["a"])).unwrap();
+        assert_eq!(look(&file), Freshness::Fresh { renew: true });
+        file.written.mtime_ns += 1;
+        assert_eq!(look(&file), Freshness::Fresh { renew: false });
+        file.written.mtime_ns -= 1;
+        file.fresh.watched[0].sha256 = None;
+        assert_eq!(
+            look(&file),
+            stale("lock"),
+            "there is no digest to compare with"
+        );
+    }
+
+    #[test]
+    fn the_file_is_younger_than_everything_it_names() {
+        for _ in 0..5 {
+            let (_world, file) = written();
+            for stat in file.fresh.watched.iter().filter_map(|watched| watched.stat) {
+                assert!(is_settled(&stat, file.written.mtime_ns));
+            }
+        }
+        assert!(is_younger_or_never(2, 1));
+        assert!(!is_younger_or_never(1, 1));
+        assert!(!is_younger_or_never(0, 50_000_000), "50 ms are waited for");
+        assert!(is_younger_or_never(0, 50_000_001), "a future time is not");
+        assert!(is_younger_or_never(i64::MIN + 1, i64::MIN));
+    }
+
+    #[test]
+    fn what_cannot_be_believed_is_not_there() {
+        let (world, file) = written();
+        assert!(file.fresh.held_hooks);
+        assert_eq!(read(&world.layout, "1.0.1"), None);
+        let text = fs::read_to_string(world.layout.fresh()).unwrap();
+        fs::write(world.layout.fresh(), &text[1..]).unwrap();
+        assert_eq!(read(&world.layout, "1.0.0"), None);
+        fs::write(world.layout.fresh(), text.replace("[\"f\"", "[\"x\"")).unwrap();
+        assert_eq!(read(&world.layout, "1.0.0"), None);
+        remove(&world.layout).unwrap();
+        assert_eq!(read(&world.layout, "1.0.0"), None);
+        remove(&world.layout).unwrap();
+    }
+
+    #[test]
+    fn every_kind_of_entry_and_absolute_paths_can_be_watched() {
+        let world = World::new();
+        fs::create_dir(path(&world, "d")).unwrap();
+        std::os::unix::fs::symlink("d", path(&world, "l")).unwrap();
+        crate::testing::make_pipe(&path(&world, "p"));
+        let mut watched: Vec<Watched> = ["p", "l", "d"]
+            .iter()
+            .map(|name| watch(&world, name, false))
+            .collect();
+        watched[0].path = path(&world, "p").to_str().unwrap().to_owned();
+        let fresh = Fresh {
+            vibe: "1".to_owned(),
+            watched: watched.clone(),
+            ..Fresh::default()
+        };
+        fresh.write(&world.layout).unwrap();
+        let file = read(&world.layout, "1").unwrap();
+        watched.sort_by(|a, b| a.path.cmp(&b.path));
+        assert_eq!(file.fresh.watched, watched);
+        let found = file.check(&world.layout, &BTreeMap::new()).unwrap();
+        assert_eq!(found, Freshness::Fresh { renew: false });
+    }
+
+    #[test]
+    fn a_record_is_remembered_by_stat_or_digest() {
+        let (world, mut file) = written();
+        let stat = stat_of(&path(&world, "lock")).unwrap().unwrap();
+        let (same, other) = (Sha256Digest::of(b"lock"), Sha256Digest::of(b"x"));
+        let moved = Stat { inode: 0, ..stat };
+        assert!(file.remembers_record("lock", &stat, other));
+        assert!(file.remembers_record("lock", &moved, same));
+        assert!(!file.remembers_record("lock", &moved, other));
+        assert!(!file.remembers_record("locks", &stat, same));
+        file.written.mtime_ns = stat.mtime_ns;
+        assert!(
+            !file.remembers_record("lock", &stat, other),
+            "the stat is too young"
+        );
+    }
+}

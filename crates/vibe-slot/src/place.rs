@@ -13,7 +13,10 @@ use vibe_core::plan::{FileChange, Place, Refresh};
 use vibe_core::{RelPath, Sha256Digest, SlotName, TreeId};
 use vibe_fs::{EntryKind, Guard, ParentError, stat_of};
 
-use crate::access::{insisting, rename_insisting};
+use crate::access::{
+    create_parents_insisting, insisting, remove_empty_insisting, remove_tree_insisting,
+    rename_insisting,
+};
 use crate::error::SlotError;
 use crate::layout::Layout;
 use crate::record::write_record;
@@ -227,14 +230,7 @@ impl Refresher<'_> {
         if !self.is_reachable("remove", path)? {
             return Ok(());
         }
-        let full = path.under(&self.root);
-        if vibe_fs::remove_tree(&full).is_ok() {
-            return Ok(());
-        }
-        if let Some(parent) = full.parent() {
-            vibe_fs::grant_owner(parent)?;
-        }
-        Ok(vibe_fs::remove_tree(&full)?)
+        Ok(remove_tree_insisting(&path.under(&self.root))?)
     }
 
     fn delete(&self, path: &RelPath) -> Result<(), SlotError> {
@@ -254,12 +250,12 @@ impl Refresher<'_> {
             }
             None => {}
         }
-        Ok(vibe_fs::remove_empty_directories_up(&self.root, path)?)
+        Ok(remove_empty_insisting(&self.root, path)?)
     }
 
     fn write(&self, path: &RelPath, staged: &Path) -> Result<(), SlotError> {
         let doing = "write";
-        match insisting_parents(&self.root, path) {
+        match create_parents_insisting(&self.root, path) {
             Ok(()) => {}
             Err(ParentError::Fs(error)) => return Err(error.into()),
             Err(ParentError::Blocked { path: at, kind }) => {
@@ -295,16 +291,326 @@ impl Refresher<'_> {
     }
 }
 
-/// Makes the directories above `path`, also below a directory that its owner may not change.
-pub(crate) fn insisting_parents(root: &Path, path: &RelPath) -> Result<(), ParentError> {
-    match vibe_fs::create_parents(root, path) {
-        Err(ParentError::Fs(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            vibe_fs::grant_owner(root)?;
-            for directory in path.ancestors() {
-                vibe_fs::grant_owner(&directory.under(root))?;
-            }
-            vibe_fs::create_parents(root, path)
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, World, rel, set_mode};
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use vibe_core::plan::{Undo, WriteReason};
+
+    fn write_of(package: &Package, path: &str) -> FileChange {
+        FileChange::write(package.tree.get(&rel(path)).unwrap(), WriteReason::Added)
+    }
+
+    fn delete(path: &str) -> FileChange {
+        FileChange::Delete { path: rel(path) }
+    }
+
+    fn aside(path: &str) -> FileChange {
+        FileChange::SetAside {
+            path: rel(path),
+            to: rel(&format!("{path}.vibe-kept")),
         }
-        outcome => outcome,
+    }
+
+    fn refreshed(
+        world: &World,
+        package: &Package,
+        changes: Vec<FileChange>,
+    ) -> Result<Placed, SlotError> {
+        let step = world.refresh_step(package, changes, Undo::None);
+        refresh(&world.layout, &step, package, &package.record())
+    }
+
+    fn shown(world: &World, path: &str) -> Option<String> {
+        world.snapshot().remove(path)
+    }
+
+    #[test]
+    fn a_placed_slot_holds_just_the_package_and_its_record() {
+        let package = Package::new(&[("a/b/c", "1"), ("a/run.sh", "2"), ("z", "")]);
+        let world = World::new();
+        let step = world.place_step(&package);
+        let placed = place(&world.layout, &step, &package, &package.record()).unwrap();
+        assert_eq!((placed.files_written, placed.record_written), (3, true));
+        let expected = [
+            (".vibe-slot.toml", package.record().render()),
+            ("a", "/".into()),
+            ("a/b", "/".into()),
+            ("a/b/c", "1".into()),
+            ("a/run.sh", "*2".into()),
+            ("z", String::new()),
+        ];
+        assert_eq!(
+            world.snapshot(),
+            expected.map(|(p, t)| (p.to_owned(), t)).into()
+        );
+        assert!(world.staged().is_empty());
+    }
+
+    #[test]
+    fn a_new_slot_replaces_nothing_not_even_an_empty_directory() {
+        let package = Package::new(&[("a", "1")]);
+        let world = World::new();
+        fs::create_dir_all(world.root()).unwrap();
+        let step = world.place_step(&package);
+        let error = place(&world.layout, &step, &package, &package.record()).unwrap_err();
+        assert!(matches!(error, SlotError::Exists { .. }), "{error}");
+        assert!(world.snapshot().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_changed_since_its_tree_was_taken_is_named_and_nothing_is_placed() {
+        let mut package = Package::new(&[("a", "1"), ("d/b", "2")]);
+        package.files.insert(rel("d/b"), b"3".to_vec());
+        let world = World::new();
+        let step = world.place_step(&package);
+        let error = place(&world.layout, &step, &package, &package.record()).unwrap_err();
+        assert!(matches!(error, SlotError::Changed { .. }), "{error}");
+        assert!(error.to_string().contains("`d/b`"), "{error}");
+        assert!(!world.root().exists() && world.staged().is_empty());
+        assert!(!world.layout.package(&world.slot).exists());
+    }
+
+    #[test]
+    fn another_tree_than_planned_is_refused() {
+        let (one, other) = (Package::new(&[("a", "1")]), Package::new(&[("a", "2")]));
+        let world = World::new();
+        let step = world.place_step(&one);
+        for (source, record) in [(&other, &one), (&one, &other)] {
+            let error = place(&world.layout, &step, source, &record.record()).unwrap_err();
+            assert!(matches!(error, SlotError::OtherTree { .. }), "{error}");
+        }
+        let step = world.refresh_step(&one, vec![], Undo::None);
+        assert!(refresh(&world.layout, &step, &other, &one.record()).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_too_large_is_an_error() {
+        struct Small(Package);
+        impl PayloadSource for Small {
+            fn tree(&self) -> &vibe_core::Tree {
+                self.0.tree()
+            }
+            fn open(
+                &self,
+                path: &RelPath,
+            ) -> Result<Box<dyn std::io::Read + Send>, crate::source::PayloadError> {
+                self.0.open(path)
+            }
+            fn file_bytes(&self) -> u64 {
+                3
+            }
+        }
+        let outcome = |text| {
+            let package = Package::new(&[("a", text)]);
+            let world = World::new();
+            let step = world.place_step(&package);
+            let record = package.record();
+            place(&world.layout, &step, &Small(package), &record)
+        };
+        assert!(outcome("123").is_ok());
+        assert!(matches!(outcome("1234"), Err(SlotError::Copy(_))));
+        let mut package = Package::new(&[("a", "1")]);
+        package.files.clear();
+        let world = World::new();
+        let step = world.place_step(&package);
+        let error = place(&world.layout, &step, &package, &package.record()).unwrap_err();
+        assert!(matches!(error, SlotError::Source { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_refresh_touches_only_what_the_plan_names() {
+        let world = World::with(&Package::new(&[
+            ("d/old", "1"),
+            ("e/x", "1"),
+            ("same", "1"),
+        ]));
+        world.write("e/mine", "m");
+        fs::create_dir(world.at("empty")).unwrap();
+        let before = stat_of(&world.at("same")).unwrap();
+        let package = Package::new(&[("n/new.sh", "2"), ("same", "1")]);
+        let changes = vec![
+            delete("d/old"),
+            delete("e/x"),
+            write_of(&package, "n/new.sh"),
+        ];
+        let placed = refreshed(&world, &package, changes).unwrap();
+        assert_eq!((placed.files_written, placed.record_written), (1, true));
+        let expected = [
+            (".vibe-slot.toml", package.record().render()),
+            ("e", "/".into()),
+            ("e/mine", "m".into()),
+            ("empty", "/".into()),
+            ("n", "/".into()),
+            ("n/new.sh", "*2".into()),
+            ("same", "1".into()),
+        ];
+        assert_eq!(
+            world.snapshot(),
+            expected.map(|(p, t)| (p.to_owned(), t)).into()
+        );
+        assert_eq!(stat_of(&world.at("same")).unwrap(), before);
+        assert!(world.staged().is_empty());
+    }
+
+    #[test]
+    fn an_empty_refresh_writes_the_record_only_if_its_bytes_differ() {
+        let package = Package::new(&[("a", "1")]);
+        let world = World::with(&package);
+        assert!(!refreshed(&world, &package, vec![]).unwrap().record_written);
+        fs::write(world.at(".vibe-slot.toml"), "x").unwrap();
+        assert!(refreshed(&world, &package, vec![]).unwrap().record_written);
+        fs::remove_dir_all(world.root()).unwrap();
+        let changes = vec![write_of(&package, "a")];
+        refreshed(&world, &package, changes).unwrap();
+        assert_eq!(
+            shown(&world, "a").as_deref(),
+            Some("1"),
+            "a lost slot comes back"
+        );
+    }
+
+    #[test]
+    fn a_changed_source_is_noticed_before_anything_in_the_slot_is_touched() {
+        let world = World::with(&Package::new(&[("a", "1"), ("b", "1")]));
+        let before = world.snapshot();
+        let mut package = Package::new(&[("b", "2"), ("c", "2")]);
+        let changes = vec![
+            delete("a"),
+            write_of(&package, "b"),
+            write_of(&package, "c"),
+        ];
+        package.files.insert(rel("c"), b"other".to_vec());
+        assert!(matches!(
+            refreshed(&world, &package, changes),
+            Err(SlotError::Changed { .. })
+        ));
+        assert_eq!(world.snapshot(), before);
+    }
+
+    #[test]
+    fn files_and_links_in_place_of_a_file_are_replaced_and_never_written_into() {
+        let world = World::with(&Package::new(&[]));
+        let outside = world.layout.project_root().join("outside");
+        fs::write(&outside, "o").unwrap();
+        symlink(&outside, world.at("link")).unwrap();
+        fs::hard_link(&outside, world.at("hard")).unwrap();
+        let package = Package::new(&[("link", "1"), ("hard", "2")]);
+        let changes = vec![write_of(&package, "link"), write_of(&package, "hard")];
+        refreshed(&world, &package, changes).unwrap();
+        assert_eq!(shown(&world, "link").as_deref(), Some("1"));
+        assert_eq!(shown(&world, "hard").as_deref(), Some("2"));
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "o");
+    }
+
+    #[test]
+    fn a_plan_that_leads_through_a_link_or_over_a_directory_fails() {
+        let world = World::with(&Package::new(&[]));
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("x"), "o").unwrap();
+        symlink(outside.path(), world.at("d")).unwrap();
+        make_tree(&world);
+        let package = Package::new(&[("d/x", "1"), ("full", "1")]);
+        let made = |path| FileChange::RemoveMade { path: rel(path) };
+        for change in [
+            write_of(&package, "d/x"),
+            delete("d/x"),
+            made("d/x"),
+            aside("d/x"),
+            aside("absent"),
+            delete("full"),
+            write_of(&package, "full"),
+            FileChange::SetAside {
+                path: rel("full"),
+                to: rel("taken"),
+            },
+        ] {
+            let name = format!("{change:?}");
+            let error = refreshed(&world, &package, vec![change]).expect_err(&name);
+            assert!(
+                matches!(error, SlotError::Unplanned { .. }),
+                "{name}: {error}"
+            );
+        }
+        assert_eq!(fs::read_to_string(outside.path().join("x")).unwrap(), "o");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    fn make_tree(world: &World) {
+        world.write("full/f", "f");
+        world.write("taken", "t");
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_moved_aside_and_made_paths_go() {
+        let world = World::with(&Package::new(&[("a", "1")]));
+        make_tree(&world);
+        world.write("made/deep/x", "m");
+        symlink("/etc", world.at("d")).unwrap();
+        let package = Package::new(&[("d/x", "2"), ("full", "2"), ("made", "2")]);
+        let changes = vec![
+            FileChange::RemoveMade { path: rel("made") },
+            FileChange::RemoveMade {
+                path: rel("gone/x"),
+            },
+            aside("d"),
+            aside("full"),
+            delete("a"),
+            delete("gone"),
+            delete("gone/x"),
+            write_of(&package, "d/x"),
+            write_of(&package, "full"),
+            write_of(&package, "made"),
+        ];
+        refreshed(&world, &package, changes).unwrap();
+        let expected: BTreeMap<&str, &str> = BTreeMap::from([
+            ("d", "/"),
+            ("d.vibe-kept", "->"),
+            ("d/x", "2"),
+            ("full", "2"),
+            ("full.vibe-kept", "/"),
+            ("full.vibe-kept/f", "f"),
+            ("made", "2"),
+            ("taken", "t"),
+        ]);
+        let mut found = world.snapshot();
+        found.remove(".vibe-slot.toml");
+        let found: BTreeMap<&str, &str> = found
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn read_only_directories_do_not_stop_a_refresh() {
+        let old = Package::new(&[("d/a", "1"), ("d/b", "1"), ("d/made/x", "1")]);
+        let world = World::with(&old);
+        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+            world.write("d/user", "u");
+            set_mode(&world.at("d/made"), 0);
+            set_mode(&world.at("d"), 0o555);
+            set_mode(&world.root(), 0o555);
+            let package = Package::new(&[("d/a", "2"), ("d/n/c", "2"), ("top", "2")]);
+            let changes = vec![
+                FileChange::RemoveMade {
+                    path: rel("d/made"),
+                },
+                aside("d/user"),
+                delete("d/b"),
+                write_of(&package, "d/a"),
+                write_of(&package, "d/n/c"),
+                write_of(&package, "top"),
+            ];
+            refreshed(&world, &package, changes).unwrap();
+            assert_eq!(shown(&world, "d/n/c").as_deref(), Some("2"));
+            assert_eq!(shown(&world, "d/user.vibe-kept").as_deref(), Some("u"));
+            assert_eq!(shown(&world, "d/b"), None);
+        });
     }
 }

@@ -229,3 +229,252 @@ fn switch(layout: &Layout, file: &RedoFile) -> Result<(), SlotError> {
     vibe_fs::write_atomic(&target, text.as_bytes(), &layout.staging(), durability)?;
     Ok(())
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{World, rel};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    fn digest(text: &str) -> Sha256Digest {
+        Sha256Digest::of(text.as_bytes())
+    }
+
+    fn file(path: &str, before: Option<&str>, after: Option<&str>) -> RedoFile {
+        RedoFile {
+            path: rel(path),
+            before: before.map(digest),
+            after: after.map(str::to_owned),
+        }
+    }
+
+    fn put(world: &World, path: &str, text: Option<&str>) {
+        let full = world.layout.project_root().join(path);
+        fs::create_dir_all(full.parent().unwrap()).unwrap();
+        match text {
+            Some(text) => fs::write(full, text).unwrap(),
+            None => {
+                let _ = fs::remove_file(full);
+            }
+        }
+    }
+
+    fn get(world: &World, path: &str) -> Option<String> {
+        fs::read_to_string(world.layout.project_root().join(path)).ok()
+    }
+
+    #[test]
+    fn every_file_switches_and_the_redo_file_goes() {
+        let world = World::new();
+        put(&world, "vibe.lock", Some("old"));
+        put(&world, "AGENTS.md", Some("done"));
+        put(&world, ".claude/old.md", Some("old"));
+        let redo = Redo {
+            files: vec![
+                file("vibe.lock", Some("old"), Some("new")),
+                file("vibe.toml", None, Some("m")),
+                file("vibedeps/.projections.toml", None, Some("p")),
+                file("AGENTS.md", Some("x"), Some("done")),
+                file(".claude/skills/a/SKILL.md", None, Some("s")),
+                file(".claude/old.md", Some("old"), None),
+            ],
+        };
+        write(&world.layout, &redo).unwrap();
+        let RedoOnDisk::Complete(found) = read(&world.layout).unwrap() else {
+            panic!("it was written to its end");
+        };
+        assert_eq!(found, redo);
+        let applied = apply(&world.layout, &found).unwrap();
+        let written: Vec<&str> = applied.written.iter().map(RelPath::as_str).collect();
+        assert_eq!(
+            written,
+            [
+                "vibe.lock",
+                "vibe.toml",
+                "vibedeps/.projections.toml",
+                ".claude/skills/a/SKILL.md",
+                ".claude/old.md"
+            ]
+        );
+        assert_eq!((applied.dropped, applied.left), (None, vec![]));
+        assert_eq!(get(&world, "vibe.lock").as_deref(), Some("new"));
+        assert_eq!(
+            get(&world, ".claude/skills/a/SKILL.md").as_deref(),
+            Some("s")
+        );
+        assert_eq!(get(&world, ".claude/old.md"), None);
+        assert_eq!(read(&world.layout).unwrap(), RedoOnDisk::None);
+        assert!(world.staged().is_empty());
+    }
+
+    #[test]
+    fn a_decisive_file_that_is_neither_drops_the_whole() {
+        for path in ["vibe.lock", "vibe.toml", "packages/a/vibe.toml"] {
+            let world = World::new();
+            put(&world, path, Some("edited"));
+            let redo = Redo {
+                files: vec![
+                    file("AGENTS.md", None, Some("a")),
+                    file(path, Some("old"), Some("new")),
+                ],
+            };
+            write(&world.layout, &redo).unwrap();
+            let applied = apply(&world.layout, &redo).unwrap();
+            assert_eq!(applied.dropped, Some(rel(path)));
+            assert_eq!((applied.written, applied.left), (vec![], vec![]));
+            assert_eq!(get(&world, path).as_deref(), Some("edited"));
+            assert_eq!(get(&world, "AGENTS.md"), None);
+            assert_eq!(read(&world.layout).unwrap(), RedoOnDisk::None);
+        }
+    }
+
+    #[test]
+    fn other_files_that_are_neither_are_left_and_named() {
+        let world = World::new();
+        let outside = tempfile::tempdir().unwrap();
+        let root = world.layout.project_root();
+        put(&world, "edited", Some("mine"));
+        put(&world, "outside-target", Some("old"));
+        std::os::unix::fs::symlink("outside-target", root.join("link")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.join("linked")).unwrap();
+        fs::create_dir(root.join("directory")).unwrap();
+        let redo = Redo {
+            files: vec![
+                file("edited", Some("old"), Some("new")),
+                file("gone", Some("old"), Some("new")),
+                file("link", Some("old"), Some("new")),
+                file("linked/x", None, Some("new")),
+                file("directory", None, Some("new")),
+                file("fine", None, Some("new")),
+            ],
+        };
+        let applied = apply(&world.layout, &redo).unwrap();
+        assert_eq!(
+            applied.left,
+            ["edited", "gone", "link", "linked/x", "directory"].map(rel)
+        );
+        assert_eq!(applied.written, [rel("fine")]);
+        assert_eq!(get(&world, "outside-target").as_deref(), Some("old"));
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_was_not_written_to_its_end_is_incomplete() {
+        let world = World::new();
+        let redo = Redo {
+            files: vec![file("vibe.lock", None, Some("new"))],
+        };
+        write(&world.layout, &redo).unwrap();
+        let whole = fs::read(world.layout.redo()).unwrap();
+        for length in 0..whole.len() {
+            fs::write(world.layout.redo(), &whole[..length]).unwrap();
+            assert_eq!(
+                read(&world.layout).unwrap(),
+                RedoOnDisk::Incomplete,
+                "{length}"
+            );
+        }
+        discard(&world.layout).unwrap();
+        assert_eq!(read(&world.layout).unwrap(), RedoOnDisk::None);
+        discard(&world.layout).unwrap();
+        fs::write(world.layout.redo(), r#"{"form":2,"more":[]}"#).unwrap();
+        assert!(matches!(
+            read(&world.layout),
+            Err(SlotError::Newer { found: 2, .. })
+        ));
+    }
+
+    #[test]
+    fn no_redo_file_reaches_outside_or_into_our_state() {
+        let world = World::new();
+        for path in ["vibedeps/.state/slots.toml", "vibedeps/.state", "vibedeps"] {
+            let redo = Redo {
+                files: vec![file(path, None, Some("x"))],
+            };
+            let error = write(&world.layout, &redo).unwrap_err();
+            assert!(matches!(error, SlotError::Forbidden { .. }), "{error}");
+        }
+        for path in [
+            "../x",
+            "/etc/x",
+            "a/../x",
+            "vibedeps/.state/x",
+            ".git/config",
+        ] {
+            let text =
+                format!(r#"{{"form":1,"files":[{{"path":"{path}","before":null,"after":"x"}}]}}"#);
+            fs::write(world.layout.redo(), text).unwrap();
+            assert_eq!(
+                read(&world.layout).unwrap(),
+                RedoOnDisk::Incomplete,
+                "{path}"
+            );
+        }
+        for path in ["vibedeps/boot/INDEX.md", "a/vibedeps/.state", "vibedepsx"] {
+            assert!(is_allowed(&rel(path)), "{path}");
+        }
+    }
+
+    const PATHS: [&str; 5] = [
+        "vibe.lock",
+        "vibe.toml",
+        "vibedeps/.projections.toml",
+        "a/b",
+        "c",
+    ];
+
+    fn text() -> impl Strategy<Value = Option<&'static str>> {
+        prop_oneof![Just(None), Just(Some("1")), Just(Some("2"))]
+    }
+
+    fn state(world: &World) -> BTreeMap<&'static str, Option<String>> {
+        PATHS.iter().map(|path| (*path, get(world, path))).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// A crash leaves a prefix of the files written and the redo file in place.
+        #[test]
+        fn after_a_crash_at_any_instant_applying_again_gives_the_same(
+            rows in prop::collection::vec((text(), text()), PATHS.len()),
+            edited in prop::option::of(3..PATHS.len()),
+        ) {
+            let build = || {
+                let world = World::new();
+                for (path, (before, _)) in PATHS.iter().zip(&rows) {
+                    put(&world, path, *before);
+                }
+                if let Some(index) = edited {
+                    put(&world, PATHS[index], Some("edited"));
+                }
+                world
+            };
+            let redo = Redo {
+                files: PATHS.iter().zip(&rows).map(|(p, (b, a))| file(p, *b, *a)).collect(),
+            };
+            let whole = build();
+            write(&whole.layout, &redo).unwrap();
+            let applied = apply(&whole.layout, &redo).unwrap();
+            prop_assert_eq!(applied.dropped, None);
+            prop_assert_eq!(applied.left.len(), usize::from(edited.is_some()));
+            for cut in 0..=PATHS.len() {
+                let world = build();
+                write(&world.layout, &redo).unwrap();
+                for file in &redo.files[..cut] {
+                    if position(world.layout.project_root(), file).unwrap() == Position::Before {
+                        switch(&world.layout, file).unwrap();
+                    }
+                }
+                let RedoOnDisk::Complete(found) = read(&world.layout).unwrap() else {
+                    return Err(TestCaseError::fail("the redo file is complete"));
+                };
+                apply(&world.layout, &found).unwrap();
+                prop_assert_eq!(state(&world), state(&whole));
+                prop_assert_eq!(read(&world.layout).unwrap(), RedoOnDisk::None);
+            }
+        }
+    }
+}

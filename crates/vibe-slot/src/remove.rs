@@ -6,7 +6,7 @@ use vibe_core::{RelPath, SlotName};
 use vibe_fs::error::shown;
 use vibe_fs::{EntryKind, Guard};
 
-use crate::access::insisting;
+use crate::access::{insisting, remove_empty_insisting, remove_tree_insisting};
 use crate::error::SlotError;
 use crate::layout::Layout;
 
@@ -40,7 +40,7 @@ pub fn remove(layout: &Layout, step: &Remove) -> Result<Removed, SlotError> {
         }
         remove_record(layout, &step.slot, &mut outcome);
         for path in step.files.iter().chain(&step.made) {
-            remove_empty_above(layout, &step.slot, path)?;
+            remove_empty_insisting(&layout.slot(&step.slot), path)?;
         }
         vibe_fs::remove_empty_directory(&layout.slot(&step.slot))?;
         vibe_fs::remove_empty_directory(&layout.package(&step.slot))?;
@@ -91,12 +91,7 @@ fn remove_made(layout: &Layout, slot: &SlotName, path: &RelPath) -> Result<bool,
     if !is_reachable(layout, slot, path)? || vibe_fs::stat_of(&full)?.is_none() {
         return Ok(false);
     }
-    if vibe_fs::remove_tree(&full).is_err() {
-        if let Some(parent) = full.parent() {
-            vibe_fs::grant_owner(parent)?;
-        }
-        vibe_fs::remove_tree(&full)?;
-    }
+    remove_tree_insisting(&full)?;
     Ok(true)
 }
 
@@ -105,14 +100,6 @@ fn remove_record(layout: &Layout, slot: &SlotName, outcome: &mut Removed) {
     let is_file = |stat: &vibe_fs::Stat| stat.kind == EntryKind::File;
     if insisting(&path, || vibe_fs::remove_file_if(&path, is_file)).is_err() {
         outcome.left.push(RECORD_NAME.to_owned());
-    }
-}
-
-/// A directory that could not be listed is not known to be empty, so it stays.
-fn remove_empty_above(layout: &Layout, slot: &SlotName, path: &RelPath) -> Result<(), SlotError> {
-    match vibe_fs::remove_empty_directories_up(&layout.slot(slot), path) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
-        outcome => Ok(outcome?),
     }
 }
 
@@ -133,4 +120,125 @@ pub fn discard_new(layout: &Layout, slot: &SlotName) -> Result<Vec<String>, Slot
     }
     vibe_fs::remove_empty_directory(&package)?;
     Ok(left)
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, World, rel, set_mode};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn removed(world: &World, files: &[&str], made: &[&str]) -> Removed {
+        let step = Remove {
+            slot: world.slot.clone(),
+            files: files.iter().map(|path| rel(path)).collect(),
+            made: made.iter().map(|path| rel(path)).collect(),
+            kept: Vec::new(),
+        };
+        remove(&world.layout, &step).unwrap()
+    }
+
+    #[test]
+    fn a_slot_that_holds_nothing_else_goes_with_its_package_directory() {
+        let world = World::with(&Package::new(&[("a/b", "1"), ("c", "1")]));
+        world.write("out/x", "m");
+        set_mode(&world.at("out"), 0o500);
+        let outcome = removed(&world, &["a/b", "c", "gone"], &["out", "never/was"]);
+        let expected = Removed {
+            removed: 3,
+            left: Vec::new(),
+            slot_gone: true,
+        };
+        assert_eq!(outcome, expected);
+        assert!(!world.layout.package(&world.slot).exists());
+        assert_eq!(removed(&world, &["c"], &[]).removed, 0, "again is no error");
+    }
+
+    #[test]
+    fn what_the_plan_does_not_name_stays() {
+        let world = World::with(&Package::new(&[("a/b", "1"), ("a/edited", "1")]));
+        let outcome = removed(&world, &["a/b"], &[]);
+        assert_eq!((outcome.removed, outcome.slot_gone), (1, false));
+        let names: Vec<String> = world.snapshot().into_keys().collect();
+        assert_eq!(names, ["a", "a/edited"], "the record goes, the rest stays");
+    }
+
+    #[test]
+    fn another_version_keeps_the_package_directory() {
+        let world = World::with(&Package::new(&[("a", "1")]));
+        let other = world.layout.package(&world.slot).join("9.0.0");
+        fs::create_dir(&other).unwrap();
+        assert!(removed(&world, &["a"], &[]).slot_gone);
+        assert!(other.is_dir());
+    }
+
+    #[test]
+    fn what_turned_into_something_else_is_left_and_named() {
+        let world = World::with(&Package::new(&[("a", "1"), ("b", "1"), ("d/x", "1")]));
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("x"), "o").unwrap();
+        fs::remove_file(world.at("a")).unwrap();
+        symlink("b", world.at("a")).unwrap();
+        fs::remove_file(world.at("b")).unwrap();
+        fs::create_dir(world.at("b")).unwrap();
+        fs::remove_dir_all(world.at("d")).unwrap();
+        symlink(outside.path(), world.at("d")).unwrap();
+        let outcome = removed(&world, &["a", "b", "d/x"], &["d/x"]);
+        assert_eq!(outcome.left, ["a", "b"]);
+        assert_eq!((outcome.removed, outcome.slot_gone), (0, false));
+        assert!(outside.path().join("x").exists());
+    }
+
+    #[test]
+    fn a_record_that_is_a_directory_stays() {
+        let world = World::with(&Package::new(&[("a", "1")]));
+        fs::remove_file(world.at(".vibe-slot.toml")).unwrap();
+        fs::create_dir(world.at(".vibe-slot.toml")).unwrap();
+        assert!(!removed(&world, &["a"], &[]).slot_gone);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn read_only_directories_do_not_stop_a_removal() {
+        let world = World::with(&Package::new(&[("d/a", "1")]));
+        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+            world.write("d/out/x", "m");
+            set_mode(&world.at("d/out"), 0);
+            set_mode(&world.at("d"), 0o555);
+            let outcome = removed(&world, &["d/a"], &["d/out"]);
+            assert_eq!(outcome.removed, 2);
+            assert!(outcome.slot_gone, "{outcome:?}");
+        });
+    }
+
+    #[test]
+    fn a_discarded_slot_is_gone_whatever_is_in_it() {
+        let world = World::with(&Package::new(&[("d/a", "1")]));
+        world.write("more/x", "m");
+        set_mode(&world.at("more"), 0);
+        assert_eq!(
+            discard_new(&world.layout, &world.slot).unwrap(),
+            Vec::<String>::new()
+        );
+        assert!(!world.layout.package(&world.slot).exists());
+        assert_eq!(
+            discard_new(&world.layout, &world.slot).unwrap(),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn a_discarded_slot_that_became_a_link_takes_nothing_with_it() {
+        let world = World::with(&Package::new(&[]));
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("x"), "o").unwrap();
+        fs::remove_dir_all(world.root()).unwrap();
+        symlink(outside.path(), world.root()).unwrap();
+        discard_new(&world.layout, &world.slot).unwrap();
+        assert!(!world.root().is_symlink() && outside.path().join("x").exists());
+        symlink(outside.path(), world.layout.package(&world.slot)).unwrap();
+        assert!(discard_new(&world.layout, &world.slot).is_err());
+    }
 }

@@ -16,12 +16,11 @@ use vibe_core::{RelPath, SlotName, Tree};
 use vibe_fs::error::shown;
 use vibe_fs::{CopyError, Durability, EntryKind, Guard, Stat, stat_of};
 
-use crate::access::rename_insisting;
+use crate::access::{create_parents_insisting, rename_insisting};
 use crate::clock::{file_time_ns, is_settled};
 use crate::error::SlotError;
 use crate::examine::{Scan, scan};
 use crate::layout::Layout;
-use crate::place::insisting_parents;
 
 /// Everything kept in this run. Bytes lie in staging, so a new run cannot go back.
 #[derive(Debug, Default)]
@@ -409,7 +408,7 @@ impl Restorer<'_> {
         for (path, from) in aside.chain(moved) {
             let target = path.under(&self.root);
             if stat_of(&from)?.is_some() && stat_of(&target)?.is_none() {
-                insisting_parents(&self.root, path)?;
+                create_parents_insisting(&self.root, path)?;
                 rename_insisting(&from, &target)?;
             }
         }
@@ -428,7 +427,7 @@ impl Restorer<'_> {
             if now.is_some_and(|stat| stat.kind == EntryKind::Directory) {
                 self.discard(&full)?;
             }
-            insisting_parents(&self.root, &file.path)?;
+            create_parents_insisting(&self.root, &file.path)?;
             rename_insisting(&file.copy, &full)?;
             restored += 1;
         }
