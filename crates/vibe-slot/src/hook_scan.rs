@@ -256,3 +256,263 @@ fn record_digest(layout: &Layout, slot: &SlotName) -> Option<Sha256Digest> {
     let bytes = vibe_fs::read_if_exists(&layout.record(slot), RECORD_BYTES);
     bytes.ok().flatten().map(|bytes| Sha256Digest::of(&bytes))
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Package, World, make_pipe, rel, set_mode};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use vibe_core::formats::state::MadeKind;
+
+    fn package() -> Package {
+        Package::new(&[("a", "1"), ("d/b", "1"), ("d/run.sh", "1"), ("e/c", "1")])
+    }
+
+    /// The scan after `hook` ran in a slot that `before` had prepared, with `state`.
+    fn scanned(before: impl FnOnce(&World, &mut SlotState), hook: impl FnOnce(&World)) -> HookScan {
+        let package = package();
+        let world = World::with(&package);
+        let mut state = package.row();
+        before(&world, &mut state);
+        let record = package.record();
+        let snapshot = HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();
+        hook(&world);
+        snapshot
+            .rescan(&world.layout, &world.slot, &record, &state)
+            .unwrap()
+    }
+
+    fn untouched() -> HookScan {
+        HookScan {
+            after: BTreeMap::new(),
+            made: BTreeMap::new(),
+            retyped: Vec::new(),
+            slot_is_directory: true,
+            record_changed: false,
+        }
+    }
+
+    fn file(text: &str, exec: bool) -> AfterFile {
+        AfterFile::File {
+            digest: Sha256Digest::of(text.as_bytes()),
+            exec,
+        }
+    }
+
+    fn kinds(scan: &HookScan) -> Vec<(&str, MadeKind)> {
+        let made = scan.made.iter();
+        made.map(|(path, made)| (path.as_str(), made.kind))
+            .collect()
+    }
+
+    #[test]
+    fn a_hook_that_does_nothing_leaves_nothing() {
+        assert_eq!(scanned(|_, _| {}, |_| {}), untouched());
+        let same_bytes = |world: &World| world.write("a", "1");
+        assert_eq!(scanned(|_, _| {}, same_bytes), untouched());
+    }
+
+    #[test]
+    fn what_a_hook_changes_is_kept_file_by_file() {
+        let scan = scanned(
+            |_, _| {},
+            |world| {
+                // As long as before, and at once: only the digest tells.
+                world.write("a", "2");
+                fs::remove_file(world.at("d/b")).unwrap();
+                set_mode(&world.at("d/run.sh"), 0o644);
+                set_mode(&world.at("e/c"), 0o755);
+            },
+        );
+        let expected = [
+            (rel("a"), file("2", false)),
+            (rel("d/b"), AfterFile::Deleted),
+            (rel("d/run.sh"), file("1", false)),
+            (rel("e/c"), file("1", true)),
+        ];
+        let expected = HookScan {
+            after: expected.into(),
+            ..untouched()
+        };
+        assert_eq!(scan, expected);
+    }
+
+    #[test]
+    fn an_earlier_hooks_changes_are_kept_unless_they_are_taken_back() {
+        let earlier = |world: &World, state: &mut SlotState| {
+            world.write("a", "2");
+            world.write("e/c", "2");
+            fs::remove_file(world.at("d/b")).unwrap();
+            state.after.insert(rel("a"), file("2", false));
+            state.after.insert(rel("e/c"), file("2", false));
+            state.after.insert(rel("d/b"), AfterFile::Deleted);
+        };
+        let scan = scanned(earlier, |world| world.write("e/c", "1"));
+        let expected = [
+            (rel("a"), file("2", false)),
+            (rel("d/b"), AfterFile::Deleted),
+        ];
+        assert_eq!(scan.after, expected.into());
+        let scan = scanned(earlier, |world| world.write("d/b", "1"));
+        assert!(!scan.after.contains_key(&rel("d/b")) && scan.made.is_empty());
+    }
+
+    #[test]
+    fn what_a_user_edited_before_is_not_the_hooks() {
+        let edited = |world: &World, _: &mut SlotState| {
+            world.write("a", "mine");
+            fs::remove_file(world.at("e/c")).unwrap();
+            fs::remove_file(world.at("d/b")).unwrap();
+            symlink("run.sh", world.at("d/b")).unwrap();
+        };
+        assert_eq!(scanned(edited, |_| {}), untouched());
+        let touched = |world: &World| world.write("a", "mine");
+        assert_eq!(scanned(edited, touched), untouched());
+    }
+
+    #[test]
+    fn payload_turned_into_another_type_is_named() {
+        let scan = scanned(
+            |_, _| {},
+            |world| {
+                fs::remove_file(world.at("a")).unwrap();
+                symlink("d/b", world.at("a")).unwrap();
+                fs::remove_file(world.at("e/c")).unwrap();
+                fs::create_dir(world.at("e/c")).unwrap();
+                fs::rename(world.at("d"), world.at("moved")).unwrap();
+                symlink("moved", world.at("d")).unwrap();
+            },
+        );
+        assert_eq!(scan.retyped, ["a", "d/b", "d/run.sh", "e/c"].map(rel));
+        assert!(scan.after.is_empty());
+        assert_eq!(kinds(&scan), [("moved", MadeKind::Directory)]);
+    }
+
+    #[test]
+    fn the_topmost_paths_that_appear_are_made() {
+        let scan = scanned(
+            |world, _| {
+                world.write("mine/x", "u");
+                fs::remove_dir_all(world.at("e")).unwrap();
+            },
+            |world| {
+                world.write("out/deep/x", "m");
+                world.write("out/.git/config", "m");
+                world.write(".git/config", "m");
+                world.write("mine/new", "m");
+                world.write("d/built", "m");
+                world.write("e/c", "1");
+                world.write("e/extra/y", "m");
+                symlink("nowhere", world.at("link")).unwrap();
+                make_pipe(&world.at("pipe"));
+            },
+        );
+        let expected = [
+            ("d/built", MadeKind::File),
+            ("e/extra", MadeKind::Directory),
+            ("link", MadeKind::Symlink),
+            ("mine/new", MadeKind::File),
+            ("out", MadeKind::Directory),
+            ("pipe", MadeKind::Other),
+        ];
+        assert_eq!(kinds(&scan), expected);
+        assert!(scan.after.is_empty() && scan.retyped.is_empty());
+    }
+
+    #[test]
+    fn earlier_made_paths_stay_while_only_hooks_change_them() {
+        let earlier = |world: &World, state: &mut SlotState| {
+            for path in ["out", "gone", "edited"] {
+                world.write(&format!("{path}/x"), "m");
+                let made = crate::examine::made_path(&world.layout, &world.slot, &rel(path));
+                state.made.insert(rel(path), made.unwrap().unwrap());
+            }
+            world.write("edited/x", "by the user");
+        };
+        let scan = scanned(earlier, |world| {
+            world.write("out/more", "m");
+            world.write("edited/more", "m");
+            fs::remove_dir_all(world.at("gone")).unwrap();
+        });
+        let names: Vec<&str> = scan.made.keys().map(RelPath::as_str).collect();
+        assert_eq!(names, ["edited/more", "out"]);
+        let mut remembered = package().row();
+        let again = scanned(
+            |world, state| {
+                earlier(world, state);
+                remembered = state.clone();
+            },
+            |_| {},
+        );
+        let out = |made: &BTreeMap<RelPath, MadePath>| made.get(&rel("out")).copied();
+        assert_eq!(out(&again.made), out(&remembered.made));
+        assert_ne!(out(&again.made), out(&scan.made), "digested again");
+    }
+
+    #[test]
+    fn a_record_that_a_hook_changed_or_removed_is_told() {
+        let edit = |world: &World| world.write(".vibe-slot.toml", "x");
+        let remove = |world: &World| fs::remove_file(world.at(".vibe-slot.toml")).unwrap();
+        let touch = |world: &World| {
+            let path = world.at(".vibe-slot.toml");
+            fs::write(&path, fs::read(&path).unwrap()).unwrap();
+        };
+        assert!(scanned(|_, _| {}, edit).record_changed);
+        assert!(scanned(|_, _| {}, remove).record_changed);
+        assert_eq!(scanned(|_, _| {}, touch), untouched());
+    }
+
+    #[test]
+    fn a_slot_that_is_no_directory_any_more_is_told() {
+        let scan = scanned(
+            |_, _| {},
+            |world| {
+                fs::rename(world.root(), world.layout.package(&world.slot).join("x")).unwrap();
+                symlink("x", world.root()).unwrap();
+            },
+        );
+        assert!(!scan.slot_is_directory && scan.record_changed);
+        assert!(scan.after.values().all(|file| *file == AfterFile::Deleted));
+        assert_eq!((scan.after.len(), scan.made.len()), (4, 0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn closed_files_and_directories_do_not_fail_the_scan() {
+        let package = package();
+        let world = World::with(&package);
+        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+            let (record, state) = (package.record(), package.row());
+            let snapshot = HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();
+            world.write("out/x", "m");
+            set_mode(&world.at("out"), 0);
+            set_mode(&world.at("a"), 0);
+            set_mode(&world.at("e"), 0);
+            let scan = snapshot
+                .rescan(&world.layout, &world.slot, &record, &state)
+                .unwrap();
+            assert_eq!(scan.retyped, [rel("a")]);
+            assert_eq!(kinds(&scan), [("out", MadeKind::Directory)]);
+            assert_eq!(scan.after, [(rel("e/c"), AfterFile::Deleted)].into());
+            let again = HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();
+            let scan = again
+                .rescan(&world.layout, &world.slot, &record, &state)
+                .unwrap();
+            assert_eq!(scan, untouched(), "nothing changed since");
+            set_mode(&world.at("out"), 0o755);
+            set_mode(&world.at("e"), 0o755);
+        });
+    }
+
+    #[test]
+    fn windows_keeps_the_published_exec_bit() {
+        let package = package();
+        let world = World::with(&package);
+        let stat = vibe_fs::stat_of(&world.at("a")).unwrap().unwrap();
+        let row = package.tree.get(&rel("d/run.sh")).unwrap();
+        assert!(exec_bit(HostOs::Windows, &stat, row));
+        assert!(!exec_bit(HostOs::Unix, &stat, row));
+    }
+}

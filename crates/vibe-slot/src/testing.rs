@@ -200,7 +200,9 @@ pub(crate) fn as_ordinary_user(directory: &std::path::Path, body: impl FnOnce() 
                 let nobody = Uid::from_raw(nobody);
                 set_thread_res_uid(nobody, nobody, nobody).unwrap();
             }
-            body();
+            // The threads of the common pool may be older and have more power.
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+            pool.unwrap().install(body);
         });
     });
 }

@@ -16,7 +16,7 @@ use vibe_core::{RelPath, SlotName, Tree};
 use vibe_fs::error::shown;
 use vibe_fs::{CopyError, Durability, EntryKind, Guard, Stat, stat_of};
 
-use crate::access::{create_parents_insisting, rename_insisting};
+use crate::access::{create_parents_insisting, insisting, rename_insisting};
 use crate::clock::{file_time_ns, is_settled};
 use crate::error::SlotError;
 use crate::examine::{Scan, scan};
@@ -341,7 +341,8 @@ impl Restorer<'_> {
                 .existing
                 .as_ref()
                 .is_some_and(|existing| existing.starts_with(directory));
-            if is_older || !vibe_fs::remove_empty_directory(&directory.under(&self.root))? {
+            let full = directory.under(&self.root);
+            if is_older || !insisting(&full, || vibe_fs::remove_empty_directory(&full))? {
                 break;
             }
         }
@@ -487,4 +488,253 @@ fn closed_directory(path: &Path, listing: &BTreeMap<PathBuf, Stat>) -> PathBuf {
 fn is_same_content(then: &Stat, now: &Stat) -> bool {
     let facts = |stat: &Stat| (stat.kind, stat.size, stat.mtime_ns, stat.inode, stat.exec);
     facts(then) == facts(now)
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::refresh;
+    use crate::testing::{Package, World, make_pipe, rel, set_mode};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use vibe_core::plan::WriteReason;
+
+    fn write_of(package: &Package, path: &str) -> FileChange {
+        FileChange::write(package.tree.get(&rel(path)).unwrap(), WriteReason::Changed)
+    }
+
+    fn delete(path: &str) -> FileChange {
+        FileChange::Delete { path: rel(path) }
+    }
+
+    fn old() -> Package {
+        Package::new(&[("a", "1"), ("d/b.sh", "1"), ("e/c", "1"), ("same", "1")])
+    }
+
+    fn new() -> Package {
+        Package::new(&[("a", "2"), ("n/m/new", "2"), ("same", "1"), ("way", "2")])
+    }
+
+    fn changes() -> Vec<FileChange> {
+        let new = new();
+        vec![
+            FileChange::RemoveMade { path: rel("made") },
+            FileChange::SetAside {
+                path: rel("way"),
+                to: rel("way.vibe-kept"),
+            },
+            delete("d/b.sh"),
+            delete("e/c"),
+            write_of(&new, "a"),
+            write_of(&new, "n/m/new"),
+            write_of(&new, "way"),
+        ]
+    }
+
+    /// A slot of the old package with what its hooks and its user left in it.
+    fn world() -> World {
+        let world = World::with(&old());
+        world.write("made/x", "m");
+        world.write("way", "user's");
+        world.write("user/x", "u");
+        fs::create_dir(world.at("empty")).unwrap();
+        symlink("nowhere", world.at("user/link")).unwrap();
+        world
+    }
+
+    /// Refreshes to the new package, runs `hook`, and goes back.
+    fn gone_back(world: &World, undo: Undo, hook: impl FnOnce(&World)) -> Restored {
+        let (old, new) = (old(), new());
+        let step = world.refresh_step(&new, changes(), undo);
+        let mut store = UndoStore::default();
+        store
+            .keep(&world.layout, &step, Some(&old.tree), Some(old.row()))
+            .unwrap();
+        refresh(&world.layout, &step, &new, &new.record()).unwrap();
+        hook(world);
+        assert_eq!(store.slots().collect::<Vec<_>>(), [&world.slot]);
+        let restored = store.restore(&world.layout, &world.slot).unwrap().unwrap();
+        assert!(store.restore(&world.layout, &world.slot).unwrap().is_none());
+        restored
+    }
+
+    fn check(undo: Undo, hook: impl FnOnce(&World), removed: &[&str], not_undone: &[&str]) {
+        let world = world();
+        let before = world.snapshot();
+        let restored = gone_back(&world, undo, hook);
+        assert_eq!(restored.removed, removed);
+        assert_eq!(restored.not_undone, not_undone);
+        assert_eq!(restored.row, Some(old().row()));
+        if not_undone.is_empty() {
+            assert_eq!(world.snapshot(), before);
+        }
+        assert_eq!(world.layout.clear_staging().unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn going_back_gives_the_slot_as_it_was() {
+        check(Undo::Changed, |_| {}, &[], &[]);
+        check(Undo::Payload, |_| {}, &[], &[]);
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_touched() {
+        let world = world();
+        let stats = || ["same", "user/x"].map(|path| stat_of(&world.at(path)).unwrap());
+        let before = stats();
+        // The clock has to tick once for a stat to be trusted.
+        let born_ns = before[0].map_or(0, |stat| stat.ctime_ns);
+        while file_time_ns(&world.layout).unwrap() <= born_ns {}
+        let restored = gone_back(&world, Undo::Payload, |_| {});
+        assert_eq!(stats(), before);
+        assert_eq!(restored.restored_files, 3);
+    }
+
+    #[test]
+    fn nothing_is_kept_where_nothing_is_asked() {
+        let world = world();
+        let step = world.refresh_step(&new(), changes(), Undo::None);
+        let mut store = UndoStore::default();
+        store.keep(&world.layout, &step, None, None).unwrap();
+        assert!(world.at("made/x").exists());
+        assert!(store.restore(&world.layout, &world.slot).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_a_hook_did_to_payload_is_undone() {
+        let hook = |world: &World| {
+            world.write("same", "9");
+            fs::remove_file(world.at("a")).unwrap();
+            fs::create_dir(world.at("a")).unwrap();
+            world.write("d/b.sh", "hook's");
+            world.write(".vibe-slot.toml", "hook's");
+        };
+        check(Undo::Payload, hook, &["a"], &[]);
+    }
+
+    #[test]
+    fn what_appeared_is_removed_whatever_it_is() {
+        let hook = |world: &World| {
+            world.write("out/x", "h");
+            world.write(".git/config", "h");
+            world.write("n/m/made", "h");
+            world.write("made/again", "h");
+            world.write("user/new", "h");
+            make_pipe(&world.at("pipe"));
+            symlink("/etc", world.at("link")).unwrap();
+        };
+        let removed = [".git", "link", "made", "n", "out", "pipe", "user/new"];
+        check(Undo::Payload, hook, &removed, &[]);
+    }
+
+    #[test]
+    fn changed_older_files_are_named() {
+        let hook = |world: &World| {
+            world.write("user/x", "longer than before");
+            fs::remove_file(world.at("user/link")).unwrap();
+        };
+        check(Undo::Payload, hook, &[], &["user/link", "user/x"]);
+    }
+
+    #[test]
+    fn a_payload_directory_that_became_a_link_is_a_directory_again() {
+        let outside = tempfile::tempdir().unwrap();
+        let hook = |world: &World| {
+            fs::remove_dir_all(world.at("empty")).unwrap();
+            symlink(outside.path(), world.at("e")).unwrap();
+            symlink(outside.path(), world.at("empty")).unwrap();
+            fs::write(outside.path().join("c"), "o").unwrap();
+        };
+        let world = world();
+        let mut before = world.snapshot();
+        gone_back(&world, Undo::Payload, hook);
+        before.remove("empty");
+        assert_eq!(world.snapshot(), before);
+        assert_eq!(fs::read_to_string(outside.path().join("c")).unwrap(), "o");
+    }
+
+    #[test]
+    fn a_slot_that_a_hook_removed_or_replaced_comes_back() {
+        let not_undone = ["user/link", "user/x", "way"];
+        let remove = |world: &World| fs::remove_dir_all(world.root()).unwrap();
+        let world_of = |hook: &dyn Fn(&World)| {
+            let world = world();
+            let before = world.snapshot();
+            let restored = gone_back(&world, Undo::Payload, hook);
+            assert_eq!(restored.not_undone, not_undone);
+            let found = world.snapshot();
+            for path in ["a", "d/b.sh", "e/c", "same", "made/x", ".vibe-slot.toml"] {
+                assert_eq!(found.get(path), before.get(path), "{path}");
+            }
+        };
+        world_of(&remove);
+        world_of(&|world| {
+            remove(world);
+            symlink("/etc", world.root()).unwrap();
+        });
+        world_of(&|world| {
+            fs::remove_dir_all(world.layout.package(&world.slot)).unwrap();
+            fs::write(world.layout.package(&world.slot), "").unwrap();
+        });
+    }
+
+    #[test]
+    fn a_slot_without_a_record_is_one_again() {
+        let world = world();
+        fs::remove_file(world.at(".vibe-slot.toml")).unwrap();
+        let before = world.snapshot();
+        gone_back(&world, Undo::Changed, |_| {});
+        assert_eq!(world.snapshot(), before);
+    }
+
+    #[test]
+    fn links_in_place_of_payload_come_back() {
+        let world = world();
+        fs::remove_file(world.at("a")).unwrap();
+        symlink("same", world.at("a")).unwrap();
+        fs::remove_dir_all(world.at("e")).unwrap();
+        symlink("d", world.at("e")).unwrap();
+        let before = world.snapshot();
+        let (old, new) = (old(), Package::new(&[("a", "2"), ("e/c", "2")]));
+        let aside = FileChange::SetAside {
+            path: rel("e"),
+            to: rel("e.vibe-kept"),
+        };
+        let changes = vec![aside, write_of(&new, "a"), write_of(&new, "e/c")];
+        for undo in [Undo::Changed, Undo::Payload] {
+            let step = world.refresh_step(&new, changes.clone(), undo);
+            let mut store = UndoStore::default();
+            store
+                .keep(&world.layout, &step, Some(&old.tree), None)
+                .unwrap();
+            refresh(&world.layout, &step, &new, &new.record()).unwrap();
+            let restored = store.restore(&world.layout, &world.slot).unwrap().unwrap();
+            assert_eq!((restored.removed, restored.row), (vec![], None));
+            assert_eq!(world.snapshot(), before);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn closed_files_and_directories_do_not_stop_going_back() {
+        let world = world();
+        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+            let before = world.snapshot();
+            set_mode(&world.at("a"), 0);
+            let restored = gone_back(&world, Undo::Payload, |world| {
+                world.write("out/x", "h");
+                world.write("user/new/x", "h");
+                set_mode(&world.at("out"), 0);
+                set_mode(&world.at("user/new"), 0);
+                set_mode(&world.at("user"), 0);
+                set_mode(&world.at("n"), 0o555);
+                set_mode(&world.root(), 0o555);
+            });
+            set_mode(&world.at("a"), 0o644);
+            assert_eq!(restored.removed, ["out", "user/new"]);
+            assert_eq!(restored.not_undone, Vec::<String>::new());
+            assert_eq!(world.snapshot(), before);
+        });
+    }
 }
