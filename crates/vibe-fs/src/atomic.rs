@@ -33,6 +33,17 @@ pub fn write_atomic(
     write_renamed(target, bytes, staging, durability, &mut rename_over)
 }
 
+/// Creates the file `path` with `bytes`, mode 0644 less the umask, and the directories above it
+/// where they are missing. Fails if anything is there.
+pub fn create_new_file(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    if let Some(parent) = path.parent() {
+        crate::system::create_directory_all(parent)?;
+    }
+    create_new(path, false)
+        .and_then(|mut file| file.write_all(bytes))
+        .map_err(FsError::at("create", path))
+}
+
 type Rename<'a> = &'a mut dyn FnMut(&Path, &Path) -> Result<(), FsError>;
 
 fn write_renamed(

@@ -19,7 +19,7 @@ pub mod system;
 mod testing;
 pub mod walk;
 
-pub use atomic::{Durability, write_atomic};
+pub use atomic::{Durability, create_new_file, write_atomic};
 pub use copy::{
     CloneMethod, CopyError, HashedFile, clone_file, copy_file_hashed, copy_hashed, hash_file,
     open_regular,
@@ -33,6 +33,6 @@ pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remov
 pub use rename::rename_over;
 pub use stat::{EntryKind, Stat, stat_of};
 pub use system::{
-    boot_id, canonical_directory, create_directory, fits, path_limit, sync_directory,
+    boot_id, canonical_directory, create_directory, create_directory_all, fits, path_limit, sync_directory,
 };
 pub use walk::{RawEntry, list_dir, read_link, walk};

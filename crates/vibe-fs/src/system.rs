@@ -48,6 +48,15 @@ pub fn create_directory(path: &Path) -> Result<(), FsError> {
         .map_err(FsError::at("create", path))
 }
 
+/// Creates the directory `path` and every missing one above it, mode 0755 less the umask. One that
+/// is there is fine.
+pub fn create_directory_all(path: &Path) -> Result<(), FsError> {
+    ordinary_builder()
+        .recursive(true)
+        .create(path)
+        .map_err(FsError::at("create", path))
+}
+
 #[cfg(unix)]
 fn ordinary_builder() -> std::fs::DirBuilder {
     use std::os::unix::fs::DirBuilderExt as _;

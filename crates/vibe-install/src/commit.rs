@@ -3,7 +3,7 @@
 use vibe_core::formats::lock::LOCK_NAME;
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::{RelPath, Sha256Digest};
-use vibe_slot::{Redo, RedoFile, apply_redo, write_redo};
+use vibe_slot::redo::{self, Redo, RedoFile};
 
 use crate::error::InstallError;
 use crate::project::{LockFile, Project};
@@ -62,20 +62,26 @@ impl Commit {
     /// The manifest is not as it was read, or another file is neither as before nor as after:
     /// then nothing is switched. Or a file call failed.
     pub(crate) fn apply(&self, project: &Project) -> Result<(), InstallError> {
-        let now = project.bytes_of(MANIFEST_NAME).map(|bytes| Sha256Digest::of(&bytes));
+        let now = project
+            .bytes_of(MANIFEST_NAME)
+            .map(|bytes| Sha256Digest::of(&bytes));
         if now != self.manifest_read {
-            return Err(InstallError::ChangedMeanwhile { path: project.root.join(MANIFEST_NAME) });
+            return Err(InstallError::ChangedMeanwhile {
+                path: project.root.join(MANIFEST_NAME),
+            });
         }
         if self.is_empty() {
             return Ok(());
         }
-        let redo = Redo { files: self.files.clone() };
-        write_redo(&project.layout, &redo)?;
-        match apply_redo(&project.layout, &redo)?.dropped {
+        let redo = Redo {
+            files: self.files.clone(),
+        };
+        redo::write(&project.layout, &redo)?;
+        match redo::apply(&project.layout, &redo)?.dropped {
             None => Ok(()),
-            Some(path) => {
-                Err(InstallError::ChangedMeanwhile { path: path.under(&project.root) })
-            }
+            Some(path) => Err(InstallError::ChangedMeanwhile {
+                path: path.under(&project.root),
+            }),
         }
     }
 }

@@ -114,7 +114,10 @@ pub enum InstallError {
         installed: Vec<PackageId>,
     },
     /// A requirement names a registry that the manifest does not have.
-    #[error("{} requires {id} from the registry `{name}`, which it does not list", shown(path))]
+    #[error(
+        "{} requires {id} from the registry `{name}`, which it does not list",
+        shown(path)
+    )]
     NoSuchRegistry {
         /// The manifest.
         path: PathBuf,
@@ -152,7 +155,10 @@ pub enum InstallError {
         second: String,
     },
     /// A source directory without `[package]`.
-    #[error("{} has no `[package]` in its vibe.toml, so it cannot be {id}", shown(path))]
+    #[error(
+        "{} has no `[package]` in its vibe.toml, so it cannot be {id}",
+        shown(path)
+    )]
     NotAPackage {
         /// What was asked for.
         id: PackageId,
@@ -166,7 +172,10 @@ pub enum InstallError {
         path: PathBuf,
     },
     /// A source directory that holds another package.
-    #[error("{} should hold {expected}, but its vibe.toml says {found}", shown(path))]
+    #[error(
+        "{} should hold {expected}, but its vibe.toml says {found}",
+        shown(path)
+    )]
     OtherPackage {
         /// The directory.
         path: PathBuf,

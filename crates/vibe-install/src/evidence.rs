@@ -140,33 +140,36 @@ impl HookRecord {
 }
 
 /// The name of a run that started at `time` in the process `pid`. Names sort by time.
-pub fn run_name(time: SystemTime, pid: u32) -> String {
+pub(crate) fn run_name(time: SystemTime, pid: u32) -> String {
     let stamp = humantime::format_rfc3339_millis(time).to_string();
-    let digits: String = stamp.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let digits: String = stamp
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric())
+        .collect();
     format!("{digits}-{pid}")
 }
 
 /// `time` in RFC 3339, UTC, to the millisecond.
-pub fn time_text(time: SystemTime) -> String {
+pub(crate) fn time_text(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
 /// `duration` in whole milliseconds.
-pub fn milliseconds(duration: Duration) -> u64 {
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Where the evidence of `run` lies.
-pub fn run_directory(layout: &Layout, run: &str) -> PathBuf {
+pub(crate) fn run_directory(layout: &Layout, run: &str) -> PathBuf {
     layout.runs().join(run)
 }
 
 /// Writes the evidence as it stands.
-pub fn write_run(layout: &Layout, record: &RunRecord) -> Result<(), InstallError> {
+pub(crate) fn write_run(layout: &Layout, record: &RunRecord) -> Result<(), InstallError> {
     let directory = run_directory(layout, &record.run);
     vibe_fs::create_directory_all(&directory)?;
-    let mut text = serde_json::to_string_pretty(record)
-        .expect("a record is plain data with string keys");
+    let mut text =
+        serde_json::to_string_pretty(record).expect("a record is plain data with string keys");
     text.push('\n');
     write_atomic(
         &directory.join(RUN_FILE),
@@ -178,7 +181,7 @@ pub fn write_run(layout: &Layout, record: &RunRecord) -> Result<(), InstallError
 }
 
 /// The names of the runs kept, the oldest first.
-pub fn run_names(layout: &Layout) -> Result<Vec<String>, InstallError> {
+pub(crate) fn run_names(layout: &Layout) -> Result<Vec<String>, InstallError> {
     let entries = match list_dir(&layout.runs()) {
         Ok(entries) => entries,
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
@@ -187,14 +190,14 @@ pub fn run_names(layout: &Layout) -> Result<Vec<String>, InstallError> {
     let mut names: Vec<String> = entries
         .into_iter()
         .filter(|entry| entry.stat.kind == EntryKind::Directory)
-        .filter_map(|entry| entry.path.into_os_string().into_string().ok())
+        .filter_map(|entry| entry.relative.into_os_string().into_string().ok())
         .collect();
     names.sort();
     Ok(names)
 }
 
 /// Reads the evidence of `run`; `None` where there is none that can be read.
-pub fn read_run(layout: &Layout, run: &str) -> Result<Option<RunRecord>, InstallError> {
+pub(crate) fn read_run(layout: &Layout, run: &str) -> Result<Option<RunRecord>, InstallError> {
     let is_name = !run.is_empty() && run.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     if !is_name {
         return Ok(None);
@@ -208,7 +211,7 @@ pub fn read_run(layout: &Layout, run: &str) -> Result<Option<RunRecord>, Install
 }
 
 /// Removes all but the newest runs. What cannot be removed stays for the next time.
-pub fn prune_runs(layout: &Layout) -> Result<(), InstallError> {
+pub(crate) fn prune_runs(layout: &Layout) -> Result<(), InstallError> {
     let names = run_names(layout)?;
     for name in names.iter().take(names.len().saturating_sub(RUNS_KEPT)) {
         if let Err(error) = remove_tree(&run_directory(layout, name)) {

@@ -12,7 +12,11 @@ use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
 use vibe_core::{Event, SlotName};
 use vibe_fs::Durability;
 use vibe_plan::removal::removal;
-use vibe_slot::{Placed, UndoStore, discard_new, examine, place, refresh, remove};
+use vibe_slot::examine::examine;
+use vibe_slot::place::{Placed, place, refresh};
+use vibe_slot::remove::{discard_new, remove};
+use vibe_slot::undo::UndoStore;
+use vibe_slot::{fresh, layout};
 
 use crate::commit::Commit;
 use crate::error::InstallError;
@@ -48,7 +52,6 @@ pub(crate) struct Executed {
     pub(crate) run: String,
     pub(crate) hooks: Vec<HookRecord>,
     pub(crate) done: Vec<Step>,
-    pub(crate) state: MachineState,
 }
 
 /// Why an execution stopped before its commit.
@@ -65,7 +68,11 @@ impl From<InstallError> for Stop {
 
 impl<'a> Execution<'a> {
     /// Ready to execute `planned`, with nothing written yet.
-    pub(crate) fn new(context: &'a Context<'a>, project: &'a Project, planned: &'a Planned) -> Self {
+    pub(crate) fn new(
+        context: &'a Context<'a>,
+        project: &'a Project,
+        planned: &'a Planned,
+    ) -> Self {
         let started = SystemTime::now();
         Self {
             context,
@@ -93,15 +100,24 @@ impl<'a> Execution<'a> {
         };
         // Evidence that cannot be written must not hide how the run ended.
         if let Err(error) = self.write_evidence(Some(ending)) {
-            self.context.observer.observe(&Event::Warning(error.to_string()));
+            self.context
+                .observer
+                .observe(&Event::Warning(error.to_string()));
         }
         outcome?;
         prune_runs(&self.project.layout)?;
-        Ok(Executed { run: self.run, hooks: self.hooks, done: self.done, state: self.state })
+        Ok(Executed {
+            run: self.run,
+            hooks: self.hooks,
+            done: self.done,
+        })
     }
 
     /// Runs hooks only, in the slots as they are.
-    pub(crate) fn run_hooks_only(mut self, row: (SlotName, SlotState)) -> Result<Executed, InstallError> {
+    pub(crate) fn run_hooks_only(
+        mut self,
+        row: (SlotName, SlotState),
+    ) -> Result<Executed, InstallError> {
         self.prepare()?;
         self.state.slots.insert(row.0, row.1);
         self.save_state(Durability::Synced)?;
@@ -124,7 +140,11 @@ impl<'a> Execution<'a> {
         };
         self.write_evidence(Some(ending))?;
         outcome?;
-        Ok(Executed { run: self.run, hooks: self.hooks, done: self.done, state: self.state })
+        Ok(Executed {
+            run: self.run,
+            hooks: self.hooks,
+            done: self.done,
+        })
     }
 
     fn phases(&mut self, commit: &Commit) -> Result<(), InstallError> {
@@ -138,10 +158,10 @@ impl<'a> Execution<'a> {
     }
 
     fn prepare(&self) -> Result<(), InstallError> {
-        let layout = &self.project.layout;
-        vibe_slot::remove_fresh(layout)?;
-        layout.prepare()?;
-        layout.clear_staging()?;
+        let place = &self.project.layout;
+        place.prepare()?;
+        fresh::remove(place)?;
+        place.clear_staging()?;
         let with_hooks: Vec<SlotName> = self
             .planned
             .lock
@@ -150,17 +170,29 @@ impl<'a> Execution<'a> {
             .map(|package| SlotName::new(&package.id, &package.version))
             .filter(|slot| self.has_hooks(slot))
             .collect();
-        let vendor = self.project.manifest.project.as_ref().is_none_or(|project| project.vendor);
-        vibe_slot::write_support_files(layout, &with_hooks, vendor)?;
+        let vendor = self
+            .project
+            .manifest
+            .project
+            .as_ref()
+            .is_none_or(|project| project.vendor);
+        layout::write_support_files(place, &with_hooks, vendor)?;
         Ok(())
     }
 
     fn has_hooks(&self, slot: &SlotName) -> bool {
-        let declared = self.planned.package(slot).and_then(|package| package.fetched.as_ref());
+        let declared = self
+            .planned
+            .package(slot)
+            .and_then(|package| package.fetched.as_ref());
         let locked = self.planned.lock.get(slot.package());
         declared.is_some_and(|fetched| !fetched.hooks.is_empty())
             || locked.is_some_and(|locked| !locked.install_hooks.is_empty())
-            || self.state.slots.get(slot).is_some_and(|row| !row.phases.is_empty())
+            || self
+                .state
+                .slots
+                .get(slot)
+                .is_some_and(|row| !row.phases.is_empty())
     }
 
     fn before_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
@@ -208,7 +240,11 @@ impl<'a> Execution<'a> {
         }
         let owes = |row: &SlotState| row.phases.values().any(|state| *state == PhaseState::Owed);
         let gains = self.state.slots.values().any(owes);
-        self.save_state(if gains { Durability::Synced } else { Durability::Unsynced })
+        self.save_state(if gains {
+            Durability::Synced
+        } else {
+            Durability::Unsynced
+        })
     }
 
     fn slot_step(&mut self, step: &Step) -> Result<(), InstallError> {
@@ -230,7 +266,9 @@ impl<'a> Execution<'a> {
 
     fn announce(&self, slot: &SlotName) -> Result<(), InstallError> {
         self.check_cancelled()?;
-        self.context.observer.observe(&Event::Placing { slot: slot.clone() });
+        self.context
+            .observer
+            .observe(&Event::Placing { slot: slot.clone() });
         Ok(())
     }
 
@@ -251,9 +289,12 @@ impl<'a> Execution<'a> {
 
     fn refresh(&mut self, step: &Refresh) -> Result<(), InstallError> {
         let layout = self.project.layout.clone();
-        let package = self.planned_package(&step.slot);
+        let planned = self.planned;
+        let package = planned
+            .package(&step.slot)
+            .expect("every step is about a planned package");
         if package.unusable_record {
-            let kept = vibe_slot::set_record_aside(&layout, &step.slot)?;
+            let kept = vibe_slot::record::set_aside(&layout, &step.slot)?;
             let text = format!("{}: the unusable slot record was kept as {kept}", step.slot);
             self.context.observer.observe(&Event::Note(text));
         }
@@ -291,10 +332,15 @@ impl<'a> Execution<'a> {
     /// The hooks of the plan, of one phase or of all.
     fn due_hooks(&self, phase: Option<Phase>) -> Vec<RunHook> {
         let of_phase = |hook: &&RunHook| phase.is_none_or(|phase| hook.phase == phase);
-        let hooks = self.planned.plan.steps.iter().filter_map(|step| match step {
-            Step::RunHook(hook) => Some(hook),
-            _ => None,
-        });
+        let hooks = self
+            .planned
+            .plan
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::RunHook(hook) => Some(hook),
+                _ => None,
+            });
         hooks.filter(of_phase).cloned().collect()
     }
 
@@ -394,7 +440,9 @@ impl<'a> Execution<'a> {
             self.give_up_slot(&slot, not_undone)?;
         }
         for slot in refreshed {
-            let Some(restored) = self.undo.restore(&self.project.layout, &slot)? else { continue };
+            let Some(restored) = self.undo.restore(&self.project.layout, &slot)? else {
+                continue;
+            };
             not_undone.extend(restored.not_undone.iter().map(|path| {
                 format!("{slot}/{path} is not payload and was changed; it stays as it is now")
             }));
@@ -414,9 +462,12 @@ impl<'a> Execution<'a> {
         not_undone: &mut Vec<String>,
     ) -> Result<(), InstallError> {
         let layout = &self.project.layout;
-        let is_new = self.planned.plan.steps.iter().any(|step| {
-            matches!(step, Step::Place(place) if place.slot == *slot)
-        });
+        let is_new = self
+            .planned
+            .plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Place(place) if place.slot == *slot));
         if is_new {
             not_undone.extend(discard_new(layout, slot)?);
             self.state.slots.remove(slot);
@@ -428,7 +479,9 @@ impl<'a> Execution<'a> {
         // Left by an earlier run that did not come to its commit either.
         let record: SlotRecord = self.slot_record(slot);
         let row = self.state.slots.get(slot).cloned();
-        let made = row.as_ref().map_or_else(BTreeMap::new, |row| row.made.clone());
+        let made = row
+            .as_ref()
+            .map_or_else(BTreeMap::new, |row| row.made.clone());
         let wanted = interest(&[Some(&record.tree)], row.as_ref());
         let contents = examine(layout, slot, &wanted, &made)?;
         let step = removal(slot, &record, row.as_ref(), &contents);
@@ -444,7 +497,13 @@ impl<'a> Execution<'a> {
             started: time_text(self.started),
             duration_ms: ending.as_ref().map(|_| milliseconds(elapsed)),
             outcome: ending,
-            plan: self.planned.plan.steps.iter().filter_map(step_line).collect(),
+            plan: self
+                .planned
+                .plan
+                .steps
+                .iter()
+                .filter_map(step_line)
+                .collect(),
             hooks: self.hooks.clone(),
             changed_agent_settings: self.changed_settings.borrow().clone(),
             variables_not_passed: self.variables_not_passed.iter().cloned().collect(),

@@ -9,7 +9,9 @@ use vibe_core::hook::{HostOs, Phase, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
-use vibe_fetch::{DirectoryRegistry, Listing, SourceKind, apply_published_tree, hash_listing, list};
+use vibe_fetch::{
+    DirectoryRegistry, Listing, SourceKind, apply_published_tree, hash_listing, list,
+};
 use vibe_fs::read_bounded;
 use vibe_plan::selection::{Interpreters, check_script_text, scripts_of, select};
 use vibe_slot::DirectoryPayload;
@@ -19,7 +21,7 @@ use crate::project::parse_manifest;
 
 /// One package that the project shall have.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub(crate) struct Target {
     /// Its id.
     pub id: PackageId,
     /// Its version.
@@ -40,7 +42,7 @@ pub struct Target {
 
 /// A package as published.
 #[derive(Debug, Clone)]
-pub struct Fetched {
+pub(crate) struct Fetched {
     /// Its files.
     pub tree: Tree,
     /// Where each of them is read from.
@@ -58,7 +60,7 @@ pub struct Fetched {
 }
 
 /// What holds for every package that is fetched.
-pub struct FetchOptions<'a> {
+pub(crate) struct FetchOptions<'a> {
     /// The bounds.
     pub limits: PackageLimits,
     /// The programs that run scripts.
@@ -70,8 +72,10 @@ pub struct FetchOptions<'a> {
 }
 
 /// Reads `target` from its source and holds it against the lock's tree.
-pub fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
-    options.observer.observe(&Event::Fetching { package: target.id.clone() });
+pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
+    options.observer.observe(&Event::Fetching {
+        package: target.id.clone(),
+    });
     let kind = match target.source {
         LockedSource::Path(_) => SourceKind::PathSource,
         LockedSource::Directory(_) | LockedSource::Git(_) => SourceKind::Published,
@@ -81,12 +85,12 @@ pub fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, Ins
         version: target.version.clone(),
         source: Box::new(source),
     };
-    let listing = list(&target.directory, kind, &options.limits).map_err(in_package)?;
+    let mut listing = list(&target.directory, kind, &options.limits).map_err(in_package)?;
     let mut tree = hash_listing(&listing).map_err(in_package)?;
     if let Some(root) = &target.registry {
         let registry = DirectoryRegistry::new(root.clone());
         if let Some(published) = registry.published_tree(&target.id, &target.version)? {
-            tree = apply_published_tree(&tree, &published).map_err(in_package)?;
+            tree = apply_published_tree(&mut listing, &tree, published).map_err(in_package)?;
         }
     }
     check_locked_tree(target, &tree)?;
@@ -95,10 +99,17 @@ pub fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, Ins
     let package = package_of(target, manifest)?;
     let (hooks, scripts) = hooks_of(target, &package, &tree, &listing, options)?;
     check_locked_scripts(target, &scripts)?;
-    let locations =
-        listing.files.iter().map(|file| (file.path.clone(), file.location.clone())).collect();
+    let locations = listing
+        .files
+        .iter()
+        .map(|file| (file.path.clone(), file.location.clone()))
+        .collect();
     Ok(Fetched {
-        payload: DirectoryPayload::new(tree.clone(), locations),
+        payload: DirectoryPayload {
+            tree: tree.clone(),
+            locations,
+            file_bytes: options.limits.file_bytes,
+        },
         notes: listing.notes.iter().map(|note| note.to_string()).collect(),
         tree,
         package,
@@ -125,22 +136,37 @@ fn check_locked_scripts(
     target: &Target,
     scripts: &BTreeMap<RelPath, Sha256Digest>,
 ) -> Result<(), InstallError> {
-    let Some(locked) = target.locked.as_ref().filter(|locked| locked.tree.is_some()) else {
+    let Some(locked) = target
+        .locked
+        .as_ref()
+        .filter(|locked| locked.tree.is_some())
+    else {
         return Ok(());
     };
-    let found: BTreeMap<&str, Sha256Digest> =
-        scripts.iter().map(|(path, digest)| (path.as_str(), *digest)).collect();
+    let found: BTreeMap<&str, Sha256Digest> = scripts
+        .iter()
+        .map(|(path, digest)| (path.as_str(), *digest))
+        .collect();
     let same = locked.install_hooks.len() == found.len()
-        && locked.install_hooks.iter().all(|(path, digest)| found.get(path.as_str()) == Some(digest));
+        && locked
+            .install_hooks
+            .iter()
+            .all(|(path, digest)| found.get(path.as_str()) == Some(digest));
     if same {
         return Ok(());
     }
-    Err(InstallError::OtherScripts { id: target.id.clone(), version: target.version.clone() })
+    Err(InstallError::OtherScripts {
+        id: target.id.clone(),
+        version: target.version.clone(),
+    })
 }
 
 /// The manifest among the listed files: the one whose bytes are in the tree.
 fn read_listed_manifest(target: &Target, listing: &Listing) -> Result<Manifest, InstallError> {
-    let listed = listing.files.iter().find(|file| file.path.as_str() == MANIFEST_NAME);
+    let listed = listing
+        .files
+        .iter()
+        .find(|file| file.path.as_str() == MANIFEST_NAME);
     let Some(file) = listed else {
         return Err(InstallError::NotAPackage {
             id: target.id.clone(),
@@ -155,7 +181,10 @@ fn read_listed_manifest(target: &Target, listing: &Listing) -> Result<Manifest, 
 fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallError> {
     let path = target.directory.join(MANIFEST_NAME);
     let Some(package) = manifest.package else {
-        return Err(InstallError::NotAPackage { id: target.id.clone(), path: target.directory.clone() });
+        return Err(InstallError::NotAPackage {
+            id: target.id.clone(),
+            path: target.directory.clone(),
+        });
     };
     if package.id != target.id || package.version != target.version {
         return Err(InstallError::OtherPackage {
@@ -165,7 +194,10 @@ fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallErr
         });
     }
     if package.materialization == Materialization::InPlace {
-        return Err(InstallError::InPlaceNeedsGit { id: target.id.clone(), path });
+        return Err(InstallError::InPlaceNeedsGit {
+            id: target.id.clone(),
+            path,
+        });
     }
     Ok(package)
 }
@@ -189,14 +221,15 @@ fn hooks_of(
     };
     let mut hooks = Vec::new();
     for (phase, base) in &package.hooks.scripts {
-        let hook = select(HostOs::CURRENT, *phase, base, tree, &interpreters).map_err(|source| {
-            InstallError::Selection {
-                id: target.id.clone(),
-                version: target.version.clone(),
-                phase: *phase,
-                source: Box::new(source),
-            }
-        })?;
+        let hook =
+            select(HostOs::CURRENT, *phase, base, tree, &interpreters).map_err(|source| {
+                InstallError::Selection {
+                    id: target.id.clone(),
+                    version: target.version.clone(),
+                    phase: *phase,
+                    source: Box::new(source),
+                }
+            })?;
         check_script(target, *phase, &hook, listing)?;
         hooks.push(hook);
     }

@@ -11,7 +11,8 @@ use vibe_core::plan::HookDecision;
 use vibe_core::{Sha256Digest, SlotName};
 use vibe_fetch::{Listing, SourceKind, list};
 use vibe_fs::{hash_file, stat_of};
-use vibe_slot::{Fresh, FreshFile, Freshness, Watched, read_fresh};
+use vibe_slot::fresh::{self, Fresh, FreshFile, Freshness, Watched};
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::planning::{Planned, record_path};
@@ -34,12 +35,16 @@ pub(crate) fn remember(
     project: &Project,
     decision: HookDecision,
 ) -> Result<Option<Memory>, InstallError> {
-    let Some(file) = read_fresh(&project.layout, context.settings.version) else {
+    let Some(file) = fresh::read(&project.layout, context.settings.version) else {
         return Ok(None);
     };
     let hooks_wait = file.fresh.held_hooks && decision == HookDecision::Run;
     let redo_waits = stat_of(&project.layout.redo())?.is_some();
-    let stale = Memory { file, is_fresh: false, renew: false };
+    let stale = Memory {
+        file,
+        is_fresh: false,
+        renew: false,
+    };
     if hooks_wait || redo_waits {
         return Ok(Some(stale));
     }
@@ -55,7 +60,11 @@ pub(crate) fn remember(
             tracing::debug!("not fresh: {what}");
             stale
         }
-        Freshness::Fresh { renew } => Memory { is_fresh: true, renew, ..stale },
+        Freshness::Fresh { renew } => Memory {
+            is_fresh: true,
+            renew,
+            ..stale
+        },
     };
     Ok(Some(memory))
 }
@@ -76,19 +85,28 @@ pub(crate) fn write(
     for package in &planned.lock.packages {
         let slot = SlotName::new(&package.id, &package.version);
         watched.push(watch(&project.root, &record_path(&slot))?);
-        let LockedSource::Path(root) = &package.source else { continue };
+        let LockedSource::Path(root) = &package.source else {
+            continue;
+        };
         let listing = list_path(&project.root, root, &context.settings.config.limits)?;
         for file in &listing.files {
-            watched.push(watch(&project.root, &relative(&project.root, &file.location))?);
+            watched.push(watch(
+                &project.root,
+                &relative(&project.root, &file.location),
+            )?);
         }
         listings.insert(root.clone(), listing_lines(&project.root, &listing));
     }
     let fresh = Fresh {
         vibe: context.settings.version.to_owned(),
-        held_hooks: vibe_slot::load_state(&project.layout)?
+        held_hooks: state_file::load(&project.layout)?
             .slots
             .values()
-            .any(|row| row.phases.values().any(|phase| *phase == PhaseState::Skipped)),
+            .any(|row| {
+                row.phases
+                    .values()
+                    .any(|phase| *phase == PhaseState::Skipped)
+            }),
         watched,
         listings,
     };
@@ -111,12 +129,19 @@ fn watch(root: &Path, path: &str) -> Result<Watched, InstallError> {
         Some(_) => hash_file(&full).ok().map(|file| file.digest),
         None => None,
     };
-    Ok(Watched { path: path.to_owned(), stat, sha256 })
+    Ok(Watched {
+        path: path.to_owned(),
+        stat,
+        sha256,
+    })
 }
 
 /// `path` relative to `root` where it lies below it, else as it is.
 fn relative(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn list_path(root: &Path, path: &str, limits: &PackageLimits) -> Result<Listing, InstallError> {

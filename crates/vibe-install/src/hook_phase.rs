@@ -15,10 +15,15 @@ use vibe_core::text::escape_bytes;
 use vibe_core::{Event, Sha256Digest, SlotName};
 use vibe_fs::{Durability, remove_file_if, write_atomic};
 use vibe_hooks::environment::{BuiltEnvironment, HookContext, build};
-use vibe_hooks::{HookLimits, HookResult, HookStartError, HookStatus, HookWatcher, Invocation};
+use vibe_hooks::runner::{HookLimits, HookStartError};
+use vibe_hooks::{HookResult, HookStatus, HookWatcher, Invocation};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_plan::selection::arguments;
-use vibe_slot::{HookScan, HookSnapshot, examine, refresh, save_state, write_record};
+use vibe_slot::examine::examine;
+use vibe_slot::hook_scan::{HookScan, HookSnapshot};
+use vibe_slot::place::refresh;
+use vibe_slot::record::write_record;
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::evidence::{HookOutcome, HookRecord, milliseconds, run_directory, time_text};
@@ -73,7 +78,10 @@ impl Execution<'_> {
     fn hold(&mut self, hook: &RunHook, outcome: HookOutcome) -> Result<HookRecord, InstallError> {
         self.set_phase(&hook.slot, hook.phase, PhaseState::Skipped);
         self.save_state(Durability::Unsynced)?;
-        Ok(HookRecord { outcome, ..empty_record(hook) })
+        Ok(HookRecord {
+            outcome,
+            ..empty_record(hook)
+        })
     }
 
     fn run_hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
@@ -98,7 +106,9 @@ impl Execution<'_> {
         if self.script_is_planned(hook) {
             self.start_and_check(hook, &fetched, &record, &mut result)?;
         } else {
-            result.remarks.push("was not started: its script is not as published".to_owned());
+            result
+                .remarks
+                .push("was not started: its script is not as published".to_owned());
         }
         self.context.observer.observe(&Event::HookEnded {
             slot: hook.slot.clone(),
@@ -118,7 +128,11 @@ impl Execution<'_> {
         record: &SlotRecord,
     ) -> Result<(), InstallError> {
         let layout = &self.project.layout;
-        let nothing = SlotState { after: Default::default(), made: Default::default(), ..self.row(slot) };
+        let nothing = SlotState {
+            after: Default::default(),
+            made: Default::default(),
+            ..self.row(slot)
+        };
         let wanted = interest(&[Some(&fetched.tree)], None);
         let contents: SlotContents = examine(layout, slot, &wanted, &nothing.made)?;
         let difference = diff(&DiffInput {
@@ -196,15 +210,30 @@ impl Execution<'_> {
             arguments: arguments(hook.interpreter, &hook.script.under(&directory)),
             directory,
             environment: environment.variables,
-            limits: HookLimits { timeout: self.timeout(fetched), ..HookLimits::default() },
+            limits: HookLimits {
+                timeout: self.timeout(fetched),
+                ..HookLimits::default()
+            },
             log: Some(run_directory(&layout, &self.run).join(log)),
         };
         vibe_fs::create_directory_all(&run_directory(&layout, &self.run))?;
-        self.mark_running(&hook.slot, Some(RunningHook { phase: hook.phase, process: None }));
+        self.mark_running(
+            &hook.slot,
+            Some(RunningHook {
+                phase: hook.phase,
+                process: None,
+            }),
+        );
         self.save_state(Durability::Unsynced)?;
-        let mut watcher = Watcher { execution: self, hook, error: None };
+        let mut watcher = Watcher {
+            execution: self,
+            hook,
+            error: None,
+        };
         let context = watcher.execution.context;
-        let outcome = context.runner.run(&invocation, &mut watcher, context.cancel);
+        let outcome = context
+            .runner
+            .run(&invocation, &mut watcher, context.cancel);
         match watcher.error {
             Some(error) => Err(error),
             None => Ok(outcome),
@@ -229,12 +258,21 @@ impl Execution<'_> {
             package_home: settings.variable("VIBE_PKG_HOME").map(Into::into),
             offline: settings.variable("VIBE_OFFLINE").map(Into::into),
         };
-        build(HostOs::CURRENT, &settings.environment, &context, &settings.config.pass_env)
+        build(
+            HostOs::CURRENT,
+            &settings.environment,
+            &context,
+            &settings.config.pass_env,
+        )
     }
 
     fn timeout(&self, fetched: &Fetched) -> Duration {
         let settings = self.context.settings;
-        let stated = fetched.package.hooks.timeout_seconds.or(settings.config.hook_timeout_seconds);
+        let stated = fetched
+            .package
+            .hooks
+            .timeout_seconds
+            .or(settings.config.hook_timeout_seconds);
         settings
             .hook_timeout
             .unwrap_or(Duration::from_secs(stated.unwrap_or(HOOK_TIMEOUT_SECONDS)))
@@ -251,7 +289,11 @@ impl Execution<'_> {
     fn settings_digests(&self) -> Vec<Option<Sha256Digest>> {
         AGENT_SETTINGS
             .iter()
-            .map(|name| self.project.bytes_of(name).map(|bytes| Sha256Digest::of(&bytes)))
+            .map(|name| {
+                self.project
+                    .bytes_of(name)
+                    .map(|bytes| Sha256Digest::of(&bytes))
+            })
             .collect()
     }
 
@@ -270,13 +312,23 @@ impl Execution<'_> {
         }
         if scan.record_changed {
             write_record(&self.project.layout, &hook.slot, record)?;
-            result.remarks.push("changed its slot record, which was restored".to_owned());
+            result
+                .remarks
+                .push("changed its slot record, which was restored".to_owned());
         }
-        for path in fetched.scripts.keys().filter(|path| scan.after.contains_key(path)) {
-            result.remarks.push(format!("changed the hook script {path}"));
+        for path in fetched
+            .scripts
+            .keys()
+            .filter(|path| scan.after.contains_key(path))
+        {
+            result
+                .remarks
+                .push(format!("changed the hook script {path}"));
         }
         for path in &scan.retyped {
-            result.remarks.push(format!("turned {path} into something that is not a file"));
+            result
+                .remarks
+                .push(format!("turned {path} into something that is not a file"));
         }
         Ok(())
     }
@@ -292,19 +344,29 @@ impl Execution<'_> {
             let path = root.join(LOCK_NAME);
             match &before.lock {
                 Some(bytes) => {
-                    write_atomic(&path, bytes, &self.project.layout.staging(), Durability::Synced)?;
+                    write_atomic(
+                        &path,
+                        bytes,
+                        &self.project.layout.staging(),
+                        Durability::Synced,
+                    )?;
                 }
                 None => {
                     remove_file_if(&path, |_| true)?;
                 }
             }
-            result.remarks.push("changed vibe.lock, which was restored".to_owned());
+            result
+                .remarks
+                .push("changed vibe.lock, which was restored".to_owned());
         }
         if self.project.bytes_of(MANIFEST_NAME) != before.manifest {
-            result.remarks.push("changed vibe.toml, which is left as it is now".to_owned());
+            result
+                .remarks
+                .push("changed vibe.toml, which is left as it is now".to_owned());
         }
-        for (name, (before, after)) in
-            AGENT_SETTINGS.iter().zip(before.settings.iter().zip(self.settings_digests()))
+        for (name, (before, after)) in AGENT_SETTINGS
+            .iter()
+            .zip(before.settings.iter().zip(self.settings_digests()))
         {
             if *before != after {
                 let text = format!(
@@ -320,7 +382,10 @@ impl Execution<'_> {
 
     /// Whether something that is no regular file lies where there was nothing.
     fn is_odd(&self, name: &str, before: &Option<Vec<u8>>) -> bool {
-        let there = vibe_fs::stat_of(&self.project.root.join(name)).ok().flatten().is_some();
+        let there = vibe_fs::stat_of(&self.project.root.join(name))
+            .ok()
+            .flatten()
+            .is_some();
         before.is_none() && there
     }
 
@@ -332,7 +397,11 @@ impl Execution<'_> {
         result: &HookRecord,
     ) -> Result<(), InstallError> {
         let settled = result.outcome == HookOutcome::Ran;
-        let phase = if settled { PhaseState::Done } else { PhaseState::Owed };
+        let phase = if settled {
+            PhaseState::Done
+        } else {
+            PhaseState::Owed
+        };
         if let Some(row) = self.state.slots.get_mut(&hook.slot) {
             row.running = None;
             row.after = scan.after;
@@ -369,15 +438,25 @@ impl Execution<'_> {
     }
 
     fn row(&self, slot: &SlotName) -> SlotState {
-        self.state.slots.get(slot).cloned().expect("a slot with a due hook has a row in the plan")
+        self.state
+            .slots
+            .get(slot)
+            .cloned()
+            .expect("a slot with a due hook has a row in the plan")
     }
 
     pub(crate) fn save_state(&self, durability: Durability) -> Result<(), InstallError> {
-        Ok(save_state(&self.project.layout, &self.state, durability)?)
+        Ok(state_file::save(
+            &self.project.layout,
+            &self.state,
+            durability,
+        )?)
     }
 
     pub(crate) fn planned_package(&self, slot: &SlotName) -> &PlannedPackage {
-        self.planned.package(slot).expect("every step is about a package of the plan")
+        self.planned
+            .package(slot)
+            .expect("every step is about a package of the plan")
     }
 
     pub(crate) fn fetched(&self, slot: &SlotName) -> &Fetched {
@@ -404,7 +483,10 @@ struct Watcher<'w, 'e> {
 
 impl HookWatcher for Watcher<'_, '_> {
     fn started(&mut self, process: RunningProcess) {
-        let running = RunningHook { phase: self.hook.phase, process: Some(process) };
+        let running = RunningHook {
+            phase: self.hook.phase,
+            process: Some(process),
+        };
         self.execution.mark_running(&self.hook.slot, Some(running));
         self.error = self.execution.save_state(Durability::Unsynced).err();
     }
@@ -448,7 +530,9 @@ fn fill_record(record: &mut HookRecord, outcome: &Outcome) {
             return;
         }
         Err(error) => {
-            record.remarks.push(format!("was not started: {}", chain(error)));
+            record
+                .remarks
+                .push(format!("was not started: {}", chain(error)));
             return;
         }
     };

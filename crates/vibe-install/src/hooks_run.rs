@@ -7,7 +7,8 @@ use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
 use vibe_core::plan::{HookDecision, PlacePlan, RunHook, Step};
 use vibe_core::{PackageId, SlotName};
-use vibe_slot::{RecordOnDisk, load_state, read_record};
+use vibe_slot::record::{RecordOnDisk, read_record};
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::execution::Execution;
@@ -45,11 +46,15 @@ pub fn hooks_run(
     let opened = open(context, &project)?.require_writable()?;
     let lock = project
         .read_lock()?
-        .ok_or_else(|| InstallError::NoLock { path: project.layout.vibe_lock() })?
+        .ok_or_else(|| InstallError::NoLock {
+            path: project.layout.vibe_lock(),
+        })?
         .lock;
     check_installed(&lock, std::slice::from_ref(&request.package))?;
     let mut targets = targets_of_lock(&project, &lock)?;
-    let target = targets.remove(&request.package).expect("the lock was just asked for it");
+    let target = targets
+        .remove(&request.package)
+        .expect("the lock was just asked for it");
     let slot = SlotName::new(&target.id, &target.version);
     let record = usable_record(&project, &slot)?;
     let gate = hook_gate(context.settings, &project);
@@ -61,7 +66,7 @@ pub fn hooks_run(
         observer: context.observer,
     };
     let fetched = fetch(&target, &options)?;
-    let state = load_state(&project.layout)?;
+    let state = state_file::load(&project.layout)?;
     let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
     let steps = due(&slot, &fetched.hooks, &row, request, gate.decision());
     if steps.is_empty() {
@@ -76,12 +81,13 @@ pub fn hooks_run(
             target,
             slot: slot.clone(),
             tree: record.tree.id(),
-            files: record.tree.rows().len(),
             fetched: Some(fetched),
             record: Some(record),
             unusable_record: false,
         }],
-        plan: PlacePlan { steps: steps.into_iter().map(Step::RunHook).collect() },
+        plan: PlacePlan {
+            steps: steps.into_iter().map(Step::RunHook).collect(),
+        },
         state,
         lock,
         ..Planned::default()
@@ -114,14 +120,13 @@ fn usable_record(project: &Project, slot: &SlotName) -> Result<SlotRecord, Insta
 }
 
 /// The row as it is; one in which every phase is owed where this machine has none.
-fn row_of(
-    record: &SlotRecord,
-    state: Option<&SlotState>,
-    hooks: &[SelectedHook],
-) -> SlotState {
+fn row_of(record: &SlotRecord, state: Option<&SlotState>, hooks: &[SelectedHook]) -> SlotState {
     state.cloned().unwrap_or_else(|| SlotState {
         tree: record.tree.id(),
-        phases: hooks.iter().map(|hook| (hook.phase, PhaseState::Owed)).collect(),
+        phases: hooks
+            .iter()
+            .map(|hook| (hook.phase, PhaseState::Owed))
+            .collect(),
         reason: HookReason::Manual,
         previous_version: None,
         after: BTreeMap::new(),

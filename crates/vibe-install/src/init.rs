@@ -73,14 +73,23 @@ pub fn init(
         create_new_file(&directory.join(path), text.as_bytes())?;
     }
     let files = files.into_iter().map(|(path, _)| path.to_owned()).collect();
-    Ok(InitReport { directory, kind, files })
+    Ok(InitReport {
+        directory,
+        kind,
+        files,
+    })
 }
 
 fn directory_name(directory: &Path) -> Result<String, InstallError> {
-    let name = directory.components().next_back().map(|part| part.as_os_str().to_string_lossy());
-    name.map(|name| name.into_owned()).filter(|name| name != "/").ok_or_else(|| {
-        InstallError::NoName { directory: directory.to_string_lossy().into_owned() }
-    })
+    let name = directory
+        .components()
+        .next_back()
+        .map(|part| part.as_os_str().to_string_lossy());
+    name.map(|name| name.into_owned())
+        .filter(|name| name != "/")
+        .ok_or_else(|| InstallError::NoName {
+            directory: directory.to_string_lossy().into_owned(),
+        })
 }
 
 /// A package name made of a directory's: lower case, anything else a hyphen.
@@ -88,14 +97,21 @@ fn package_name(directory: &str) -> Option<Name> {
     let hyphened: String = directory
         .to_lowercase()
         .chars()
-        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     hyphened.trim_matches('-').parse().ok()
 }
 
 fn package_files(directory: &str) -> Result<Vec<(&'static str, String)>, InstallError> {
-    let name = package_name(directory)
-        .ok_or_else(|| InstallError::NoName { directory: directory.to_owned() })?;
+    let name = package_name(directory).ok_or_else(|| InstallError::NoName {
+        directory: directory.to_owned(),
+    })?;
     let manifest = format!(
         r#"[package]
 group = "org.example"              # yours: a domain you own, written backwards
@@ -134,9 +150,12 @@ mod tests {
 
     #[test]
     fn a_package_name_is_made_of_a_directory_name() {
-        for (directory, name) in
-            [("lint", Some("lint")), ("My Tools_2", Some("my-tools-2")), ("--x--", Some("x")), ("ü", None)]
-        {
+        for (directory, name) in [
+            ("lint", Some("lint")),
+            ("My Tools_2", Some("my-tools-2")),
+            ("--x--", Some("x")),
+            ("ü", None),
+        ] {
             let made = package_name(directory);
             assert_eq!(made.as_ref().map(Name::as_str), name, "{directory}");
         }

@@ -9,7 +9,8 @@ use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName};
 use vibe_fs::{read_bounded, read_if_exists};
 use vibe_plan::gate::Gate;
 use vibe_plan::selection::scripts_of;
-use vibe_slot::{RecordOnDisk, load_state, read_record};
+use vibe_slot::record::{RecordOnDisk, read_record};
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_directory, run_names};
@@ -38,11 +39,15 @@ pub fn hooks_list(
     let project = Project::require(&context.settings.start)?;
     let lock = require_lock(&project)?;
     check_installed(&lock, package.map_or(&[], std::slice::from_ref))?;
-    let state = load_state(&project.layout)?;
+    let state = state_file::load(&project.layout)?;
     let gate = hook_gate(context.settings, &project);
     let runs = runs_newest_first(&project)?;
     let mut found = Vec::new();
-    for locked in lock.packages.iter().filter(|p| package.is_none_or(|id| p.id == *id)) {
+    for locked in lock
+        .packages
+        .iter()
+        .filter(|p| package.is_none_or(|id| p.id == *id))
+    {
         let slot = SlotName::new(&locked.id, &locked.version);
         let row = state.slots.get(&slot);
         for (phase, scripts) in declared(&project, locked, &slot)? {
@@ -85,12 +90,17 @@ fn declared(
     let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
         return Ok(locked_scripts_only(locked));
     };
-    let vouched = record.tree.get(&name).is_some_and(|row| row.digest == Sha256Digest::of(&bytes));
+    let vouched = record
+        .tree
+        .get(&name)
+        .is_some_and(|row| row.digest == Sha256Digest::of(&bytes));
     if !vouched {
         return Ok(locked_scripts_only(locked));
     }
     let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
-    let Some(package) = manifest.package else { return Ok(Vec::new()) };
+    let Some(package) = manifest.package else {
+        return Ok(Vec::new());
+    };
     Ok(package
         .hooks
         .scripts
@@ -111,10 +121,17 @@ fn locked_scripts_only(locked: &LockedPackage) -> Declared {
         .install_hooks
         .iter()
         .filter_map(|(path, sha256)| {
-            Some(ScriptSummary { path: RelPath::new(path).ok()?, sha256: *sha256 })
+            Some(ScriptSummary {
+                path: RelPath::new(path).ok()?,
+                sha256: *sha256,
+            })
         })
         .collect();
-    if scripts.is_empty() { Vec::new() } else { vec![(Phase::PreInstall, scripts)] }
+    if scripts.is_empty() {
+        Vec::new()
+    } else {
+        vec![(Phase::PreInstall, scripts)]
+    }
 }
 
 /// Whether the next install runs a phase, and why.
@@ -130,12 +147,14 @@ fn outlook(state: Option<PhaseState>, last: Option<&HookRecord>, gate: &Gate) ->
         None => (true, "it has not run on this machine yet".to_owned()),
         Some(PhaseState::Owed) => (true, owed_because(last)),
         Some(PhaseState::Skipped) => (true, "it was held back, and is permitted now".to_owned()),
-        Some(PhaseState::Declined) => {
-            (false, "it was declined; `vibe hooks run` offers it again".to_owned())
-        }
-        Some(PhaseState::Done) => {
-            (false, "it ran for this payload, which has not changed since".to_owned())
-        }
+        Some(PhaseState::Declined) => (
+            false,
+            "it was declined; `vibe hooks run` offers it again".to_owned(),
+        ),
+        Some(PhaseState::Done) => (
+            false,
+            "it ran for this payload, which has not changed since".to_owned(),
+        ),
     }
 }
 
@@ -169,7 +188,8 @@ pub fn hooks_log(
 ) -> Result<Option<HookLog>, InstallError> {
     let project = Project::require(&context.settings.start)?;
     let wanted = |hook: &&HookRecord| {
-        package.is_none_or(|id| hook.package == *id) && phase.is_none_or(|phase| hook.phase == phase)
+        package.is_none_or(|id| hook.package == *id)
+            && phase.is_none_or(|phase| hook.phase == phase)
     };
     for run in runs_newest_first(&project)? {
         for hook in run.hooks.iter().rev().filter(wanted) {
@@ -181,7 +201,11 @@ pub fn hooks_log(
                 .map_err(|source| InstallError::ReadEvidence { source })?;
             if let Some(bytes) = bytes {
                 let output = tail_text(&bytes);
-                return Ok(Some(HookLog { run: run.run, record: hook.clone(), output }));
+                return Ok(Some(HookLog {
+                    run: run.run,
+                    record: hook.clone(),
+                    output,
+                }));
             }
         }
     }

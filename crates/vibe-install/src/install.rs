@@ -49,28 +49,34 @@ struct Added {
 }
 
 /// Runs the pipeline.
-pub fn install(
-    context: &Context<'_>,
-    request: &InstallRequest,
-) -> Result<RunReport, InstallError> {
+pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunReport, InstallError> {
     let (project, started) = find_or_start(context, request)?;
     if !request.dry_run {
         refuse_reentry(context.settings, &project, "install")?;
     }
     if is_empty(&project, request)? {
-        return Ok(RunReport { up_to_date: true, dry_run: request.dry_run, ..RunReport::default() });
+        return Ok(RunReport {
+            up_to_date: true,
+            dry_run: request.dry_run,
+            ..RunReport::default()
+        });
     }
     let plain = request.specs.is_empty() && !request.force;
     if plain && let Some(report) = nothing_to_do(context, &project, request.dry_run)? {
         return Ok(report);
     }
     let opened = match request.dry_run {
-        true => Opened::Locked(None),
+        true => Opened::Locked { _lock: None },
         false => open(context, &project)?,
     };
     // Another run may have worked while this one waited.
-    let project = if started { project } else { Project::require(&project.root)? };
-    if plain && !request.dry_run
+    let project = if started {
+        project
+    } else {
+        Project::require(&project.root)?
+    };
+    if plain
+        && !request.dry_run
         && let Some(report) = nothing_to_do(context, &project, false)?
     {
         return Ok(report);
@@ -92,7 +98,9 @@ fn find_or_start(
         return Ok((project, false));
     }
     let root = new_project_root(start)?;
-    let name = root.file_name().map_or("project".into(), |name| name.to_string_lossy());
+    let name = root
+        .file_name()
+        .map_or("project".into(), |name| name.to_string_lossy());
     Ok((Project::start(&root, &new_project(&name))?, true))
 }
 
@@ -101,7 +109,7 @@ fn is_empty(project: &Project, request: &InstallRequest) -> Result<bool, Install
     let requires_nothing = project.manifest.requires.is_empty() && request.specs.is_empty();
     Ok(requires_nothing
         && vibe_fs::stat_of(&project.layout.vibe_lock())?.is_none()
-        && vibe_slot::list_slots(&project.layout)?.0.is_empty())
+        && vibe_slot::layout::list_slots(&project.layout)?.0.is_empty())
 }
 
 /// The report of a run that has nothing to do, where nothing changed since the last one.
@@ -111,18 +119,29 @@ fn nothing_to_do(
     dry_run: bool,
 ) -> Result<Option<RunReport>, InstallError> {
     let decision = hook_gate(context.settings, project).decision();
-    let Some(memory) = freshness::remember(context, project, decision)? else { return Ok(None) };
+    let Some(memory) = freshness::remember(context, project, decision)? else {
+        return Ok(None);
+    };
     if !memory.is_fresh {
         return Ok(None);
     }
-    if memory.renew && !dry_run
+    if memory.renew
+        && !dry_run
         && let Err(error) = freshness::renew(project, &memory)
     {
         tracing::debug!("what was remembered could not be renewed: {error}");
     }
-    let lock = project.read_lock()?.map(|lock| lock.lock).unwrap_or_default();
+    let lock = project
+        .read_lock()?
+        .map(|lock| lock.lock)
+        .unwrap_or_default();
     let packages = package_summaries_unread(project, &lock)?;
-    Ok(Some(RunReport { up_to_date: true, dry_run, packages, ..RunReport::default() }))
+    Ok(Some(RunReport {
+        up_to_date: true,
+        dry_run,
+        packages,
+        ..RunReport::default()
+    }))
 }
 
 /// The consent gate of this run.
@@ -130,7 +149,11 @@ pub(crate) fn hook_gate(settings: &Settings, project: &Project) -> Gate {
     let forbids = |value: &std::ffi::OsStr| !matches!(value.to_str(), Some("0" | "false" | "no"));
     gate(GateInputs {
         user: settings.config.hook_policy,
-        project: project.manifest.project.as_ref().and_then(|project| project.install_hooks),
+        project: project
+            .manifest
+            .project
+            .as_ref()
+            .and_then(|project| project.install_hooks),
         environment_forbids: settings.variable("VIBE_NO_HOOKS").is_some_and(forbids),
         flag_forbids: settings.no_hooks,
     })
@@ -156,7 +179,10 @@ fn work(
     let targets = resolve_targets(project, &sources, &resolve_request, context.observer)?;
     let gate = hook_gate(context.settings, project);
     let memory = freshness::remember(context, project, gate.decision())?;
-    let scope = Scope { force: request.force, ..Scope::default() };
+    let scope = Scope {
+        force: request.force,
+        ..Scope::default()
+    };
     let plan_request = PlanRequest {
         targets,
         decision: gate.decision(),
@@ -204,7 +230,7 @@ pub(crate) fn finish(
     }
     if idle {
         let remembered = freshness::write(context, project, planned);
-        if let (Err(error), Opened::Locked(_)) = (remembered, &opened) {
+        if let (Err(error), Opened::Locked { .. }) = (remembered, &opened) {
             return Err(error);
         }
         report.packages = package_summaries(project, &planned.lock)?;
@@ -224,7 +250,11 @@ pub(crate) fn finish(
 
 /// A state row that the lock no longer names.
 fn has_stale_rows(planned: &Planned) -> bool {
-    planned.state.slots.keys().any(|slot| planned.package(slot).is_none())
+    planned
+        .state
+        .slots
+        .keys()
+        .any(|slot| planned.package(slot).is_none())
 }
 
 /// A hook that is held back now and was not before: its row has to say so.
@@ -245,7 +275,11 @@ fn warn_of_manifest(context: &Context<'_>, project: &Project) {
             .position
             .map(|position| format!(" (line {}, column {})", position.line, position.column))
             .unwrap_or_default();
-        let hint = warning.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let hint = warning
+            .hint
+            .as_ref()
+            .map(|hint| format!("; {hint}"))
+            .unwrap_or_default();
         let text = format!("vibe.toml{place}: {warning}{hint}");
         context.observer.observe(&Event::Warning(text));
     }
@@ -257,13 +291,18 @@ fn added(
     project: &Project,
     request: &InstallRequest,
 ) -> Result<Added, InstallError> {
-    let mut added = Added { requires: project.manifest.requires.clone(), edits: BTreeMap::new() };
+    let mut added = Added {
+        requires: project.manifest.requires.clone(),
+        edits: BTreeMap::new(),
+    };
     for spec in &request.specs {
         match spec {
             Specifier::Git(text) => {
                 return Err(InstallError::SpecNotYet { spec: escape(text) });
             }
-            Specifier::Package { id, constraint } => add_package(&mut added, id, constraint.as_ref()),
+            Specifier::Package { id, constraint } => {
+                add_package(&mut added, id, constraint.as_ref())
+            }
             Specifier::Path(directory) => add_path(&mut added, context, project, directory)?,
         }
     }
@@ -277,7 +316,10 @@ fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint
     }
     let edit = constraint.cloned().map(RequirementEdit::Constraint);
     let constraint = constraint.cloned().unwrap_or_else(Constraint::any);
-    let source = DependencySource::Registry { constraint, registry: None };
+    let source = DependencySource::Registry {
+        constraint,
+        registry: None,
+    };
     added.requires.insert(id.clone(), new_dependency(source));
     added.edits.insert(id.clone(), edit);
 }
@@ -297,13 +339,23 @@ fn add_path(
         true => directory.to_owned(),
         false => from_root(&project.root, &canonical),
     };
-    let source = DependencySource::Path { path: path.clone(), constraint: None };
-    let known = added.requires.get(&package.id).map(|dependency| &dependency.source);
+    let source = DependencySource::Path {
+        path: path.clone(),
+        constraint: None,
+    };
+    let known = added
+        .requires
+        .get(&package.id)
+        .map(|dependency| &dependency.source);
     if known == Some(&source) {
         return Ok(());
     }
-    added.requires.insert(package.id.clone(), new_dependency(source));
-    added.edits.insert(package.id, Some(RequirementEdit::Path(path)));
+    added
+        .requires
+        .insert(package.id.clone(), new_dependency(source));
+    added
+        .edits
+        .insert(package.id, Some(RequirementEdit::Path(path)));
     Ok(())
 }
 
@@ -321,7 +373,11 @@ fn new_dependency(source: DependencySource) -> Dependency {
 
 /// `target` as seen from `root`, both canonical, with forward slashes.
 fn from_root(root: &Path, target: &Path) -> String {
-    let common = root.components().zip(target.components()).take_while(|(a, b)| a == b).count();
+    let common = root
+        .components()
+        .zip(target.components())
+        .take_while(|(a, b)| a == b)
+        .count();
     let ups = root.components().count() - common;
     let names = target.components().skip(common);
     let parts: Vec<String> = std::iter::repeat_n("..".to_owned(), ups)
@@ -352,7 +408,11 @@ fn edited_manifest(
         let edit = match edit {
             Some(edit) => edit.clone(),
             None => {
-                let version = &planned.lock.get(id).expect("what is added was resolved").version;
+                let version = &planned
+                    .lock
+                    .get(id)
+                    .expect("what is added was resolved")
+                    .version;
                 RequirementEdit::Constraint(match request.exact {
                     true => Constraint::exact(version),
                     false => Constraint::caret(version),

@@ -2,25 +2,28 @@
 
 use std::cell::OnceCell;
 
-use vibe_hooks::{find_interpreters, program_folders};
+use vibe_hooks::probe::{find_interpreters, program_folders};
 use vibe_plan::selection::Interpreters;
 
 use crate::settings::Settings;
 
 /// Finds interpreters on the caller's `PATH`.
-pub struct Probe<'a> {
+pub(crate) struct Probe<'a> {
     settings: &'a Settings,
     found: OnceCell<Interpreters>,
 }
 
 impl<'a> Probe<'a> {
     /// A probe that has not looked yet.
-    pub fn new(settings: &'a Settings) -> Self {
-        Self { settings, found: OnceCell::new() }
+    pub(crate) fn new(settings: &'a Settings) -> Self {
+        Self {
+            settings,
+            found: OnceCell::new(),
+        }
     }
 
     /// What there is.
-    pub fn find(&self) -> Interpreters {
+    pub(crate) fn find(&self) -> Interpreters {
         let look = || {
             let folders = program_folders(&self.settings.environment);
             find_interpreters(self.settings.variable("PATH"), &folders)

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use vibe_core::Event;
 use vibe_core::text::escape;
-use vibe_fs::{FileLock, FsError, Holder, LockOutcome, canonical_directory};
+use vibe_fs::{FileLock, FsError, Holder, LockOutcome, canonical_directory, read_holder};
 use vibe_hooks::leftover::{Leftover, end_leftover_group};
-use vibe_slot::{RedoOnDisk, SlotError, apply_redo, discard_redo, load_state, read_redo};
+use vibe_slot::redo::{self, RedoOnDisk};
+use vibe_slot::{SlotError, state_file};
 
 use crate::error::InstallError;
 use crate::project::Project;
@@ -21,7 +22,10 @@ const POLL: Duration = Duration::from_millis(25);
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// Held, or the file system has no locks.
-    Locked(Option<FileLock>),
+    Locked {
+        /// Let go when this is dropped.
+        _lock: Option<FileLock>,
+    },
     /// The project cannot be written: good enough if nothing has to be done.
     ReadOnly(FsError),
 }
@@ -31,7 +35,7 @@ impl Opened {
     pub(crate) fn require_writable(self) -> Result<Self, InstallError> {
         match self {
             Opened::ReadOnly(error) => Err(error.into()),
-            Opened::Locked(_) => Ok(self),
+            Opened::Locked { .. } => Ok(self),
         }
     }
 }
@@ -43,9 +47,10 @@ pub(crate) fn refuse_reentry(
     project: &Project,
     command: &str,
 ) -> Result<(), InstallError> {
-    let (Some(phase), Some(root)) =
-        (settings.variable("VIBE_HOOK_PHASE"), settings.variable("VIBE_PROJECT_ROOT"))
-    else {
+    let (Some(phase), Some(root)) = (
+        settings.variable("VIBE_HOOK_PHASE"),
+        settings.variable("VIBE_PROJECT_ROOT"),
+    ) else {
         return Ok(());
     };
     let same = canonical_directory(root.as_ref()).is_ok_and(|root| root == project.root);
@@ -73,7 +78,7 @@ pub(crate) fn open(context: &Context<'_>, project: &Project) -> Result<Opened, I
     };
     finish_redo(context, project)?;
     end_leftover_hooks(context, project)?;
-    Ok(Opened::Locked(lock))
+    Ok(Opened::Locked { _lock: lock })
 }
 
 fn is_read_only(error: &FsError) -> bool {
@@ -88,22 +93,23 @@ fn wait_for_lock(
     project: &Project,
 ) -> Result<Option<FileLock>, InstallError> {
     let path = project.layout.lock_file();
-    let holder =
-        Holder { pid: std::process::id(), command: context.settings.command.clone() };
+    let holder = Holder {
+        pid: std::process::id(),
+        command: context.settings.command.clone(),
+    };
     let since = Instant::now();
     let mut told = false;
     loop {
-        let other = match FileLock::try_exclusive(&path, &holder)? {
+        match FileLock::try_exclusive(&path, &holder)? {
             LockOutcome::Held(lock) => return Ok(Some(lock)),
             LockOutcome::Unsupported => {
                 let text = "this file system has no locks: do not run two vibes here at once";
                 context.observer.observe(&Event::Warning(text.to_owned()));
                 return Ok(None);
             }
-            LockOutcome::Busy(holder) => holder,
-        };
-        let (pid, command) =
-            other.map_or((0, "unknown".to_owned()), |other| (other.pid, escape(&other.command)));
+            LockOutcome::Busy => {}
+        }
+        let (pid, command) = holder_of(project);
         if !context.settings.wait {
             return Err(InstallError::Busy { pid, command });
         }
@@ -118,14 +124,22 @@ fn wait_for_lock(
     }
 }
 
+/// Who holds the project's lock, as far as it says so: process number and command, escaped.
+pub(crate) fn holder_of(project: &Project) -> (u32, String) {
+    match read_holder(&project.layout.lock_file()) {
+        Some(holder) => (holder.pid, escape(&holder.command)),
+        None => (0, "unknown".to_owned()),
+    }
+}
+
 /// A run whose redo file is complete counts: it is finished. One that is not never happened.
 fn finish_redo(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
     let note = |text: String| context.observer.observe(&Event::Note(text));
-    match read_redo(&project.layout)? {
+    match redo::read(&project.layout)? {
         RedoOnDisk::None => {}
-        RedoOnDisk::Incomplete => discard_redo(&project.layout)?,
+        RedoOnDisk::Incomplete => redo::discard(&project.layout)?,
         RedoOnDisk::Complete(redo) => {
-            let applied = apply_redo(&project.layout, &redo)?;
+            let applied = redo::apply(&project.layout, &redo)?;
             match applied.dropped {
                 None => note("finished the commit of a run that was cut short".to_owned()),
                 Some(path) => note(format!(
@@ -142,9 +156,13 @@ fn finish_redo(context: &Context<'_>, project: &Project) -> Result<(), InstallEr
 
 fn end_leftover_hooks(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
     let boot = vibe_fs::boot_id();
-    for (slot, row) in &load_state(&project.layout)?.slots {
-        let Some(running) = &row.running else { continue };
-        let Some(process) = &running.process else { continue };
+    for (slot, row) in &state_file::load(&project.layout)?.slots {
+        let Some(running) = &row.running else {
+            continue;
+        };
+        let Some(process) = &running.process else {
+            continue;
+        };
         let same_boot = row.boot.is_none() || row.boot == boot;
         let text = match end_leftover_group(process, same_boot) {
             Leftover::Gone => continue,

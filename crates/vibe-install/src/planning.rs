@@ -15,7 +15,11 @@ use vibe_fs::{fits, path_limit};
 use vibe_plan::order::order;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
-use vibe_slot::{FreshFile, RecordOnDisk, examine, list_slots, read_record};
+use vibe_slot::examine::examine;
+use vibe_slot::fresh::FreshFile;
+use vibe_slot::layout::list_slots;
+use vibe_slot::record::{RecordOnDisk, read_record};
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, Target, fetch};
@@ -24,7 +28,7 @@ use crate::resolution::Targets;
 use crate::settings::Context;
 
 /// What to plan.
-pub struct PlanRequest<'a> {
+pub(crate) struct PlanRequest<'a> {
     /// The packages the project shall have.
     pub targets: Targets,
     /// What the gate says of scripts.
@@ -37,7 +41,7 @@ pub struct PlanRequest<'a> {
 
 /// How closely a plan looks.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     /// Only these packages; all of them and the leftovers where it is empty.
     pub only: &'a [PackageId],
     /// Look inside every slot, and put aside records that cannot be used.
@@ -48,15 +52,13 @@ pub struct Scope<'a> {
 
 /// One package of the plan.
 #[derive(Debug)]
-pub struct PlannedPackage {
+pub(crate) struct PlannedPackage {
     /// What was asked for.
     pub target: Target,
     /// Its slot.
     pub slot: SlotName,
     /// Its tree.
     pub tree: TreeId,
-    /// How many files it has.
-    pub files: usize,
     /// Its published content, where the plan needs it.
     pub fetched: Option<Fetched>,
     /// The usable record that lies in its slot.
@@ -67,7 +69,7 @@ pub struct PlannedPackage {
 
 /// The plan and what it was made from.
 #[derive(Debug, Default)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// The packages, in the order hooks run.
     pub packages: Vec<PlannedPackage>,
     /// What to do.
@@ -84,18 +86,18 @@ pub struct Planned {
 
 impl Planned {
     /// The package in `slot`.
-    pub fn package(&self, slot: &SlotName) -> Option<&PlannedPackage> {
+    pub(crate) fn package(&self, slot: &SlotName) -> Option<&PlannedPackage> {
         self.packages.iter().find(|package| package.slot == *slot)
     }
 }
 
 /// Makes the plan. Reads, and writes nothing.
-pub fn plan(
+pub(crate) fn plan(
     context: &Context<'_>,
     project: &Project,
     request: PlanRequest<'_>,
 ) -> Result<Planned, InstallError> {
-    let state = vibe_slot::load_state(&project.layout)?;
+    let state = state_file::load(&project.layout)?;
     let dependencies = request
         .targets
         .iter()
@@ -119,14 +121,25 @@ pub fn plan(
             continue;
         }
         let (package, part) = surveyor.package(target)?;
-        edited.extend(part.edited.iter().map(|path| (package.slot.clone(), path.clone())));
+        edited.extend(
+            part.edited
+                .iter()
+                .map(|path| (package.slot.clone(), path.clone())),
+        );
         packages.push(package);
         parts.push(part);
     }
     let (removals, strays) = surveyor.leftovers()?;
     let lock = lock_of(&packages, &request);
     let plan = assemble(parts, removals);
-    let planned = Planned { packages, plan, state, lock, edited, strays };
+    let planned = Planned {
+        packages,
+        plan,
+        state,
+        lock,
+        edited,
+        strays,
+    };
     check_path_lengths(project, &planned)?;
     Ok(planned)
 }
@@ -177,7 +190,10 @@ impl Surveyor<'_> {
             },
         )?;
         let part = self.with_tree(target, &slot, state, &survey, Some(&fetched), &fetched.tree)?;
-        Ok((planned_package(target, slot, &survey, &fetched.tree, Some(fetched.clone())), part))
+        Ok((
+            planned_package(target, slot, &survey, &fetched.tree, Some(fetched.clone())),
+            part,
+        ))
     }
 
     /// What can be planned from lock, record and disk alone: a slot that is as it was, of a
@@ -203,7 +219,10 @@ impl Surveyor<'_> {
                 state,
                 &self.options(),
             );
-            return Ok(Some((planned_package(target, slot.clone(), survey, &record.tree, None), part)));
+            return Ok(Some((
+                planned_package(target, slot.clone(), survey, &record.tree, None),
+                part,
+            )));
         }
         if !locked.install_hooks.is_empty() || state.is_some() {
             return Ok(None);
@@ -235,11 +254,19 @@ impl Surveyor<'_> {
     fn survey(&self, slot: &SlotName) -> Result<Survey, InstallError> {
         let layout = &self.project.layout;
         let present = layout.has_slot(slot)?;
-        let mut survey =
-            Survey { present, record: None, remembered: false, unusable_record: false };
+        let mut survey = Survey {
+            present,
+            record: None,
+            remembered: false,
+            unusable_record: false,
+        };
         match read_record(layout, slot)? {
             RecordOnDisk::Absent => {}
-            RecordOnDisk::Valid { record, sha256, stat } => {
+            RecordOnDisk::Valid {
+                record,
+                sha256,
+                stat,
+            } => {
                 let remembered =
                     |memory: &FreshFile| memory.remembers_record(&record_path(slot), &stat, sha256);
                 survey.remembered =
@@ -268,14 +295,25 @@ impl Surveyor<'_> {
     ) -> Result<SlotPlan, InstallError> {
         let desired = self.desired(target, slot, tree.id(), fetched);
         if !survey.present {
-            return Ok(plan_slot(&desired, Found::Absent { tree }, state, &self.options()));
+            return Ok(plan_slot(
+                &desired,
+                Found::Absent { tree },
+                state,
+                &self.options(),
+            ));
         }
-        let interest = interest(&[Some(tree), survey.record.as_ref().map(|r| &r.tree)], state);
+        let interest = interest(
+            &[Some(tree), survey.record.as_ref().map(|r| &r.tree)],
+            state,
+        );
         let no_made = BTreeMap::new();
         let made = state.map_or(&no_made, |state| &state.made);
         let contents = examine(&self.project.layout, slot, &interest, made)?;
-        let found =
-            Found::Examined { tree, record: survey.record.as_ref(), contents: &contents };
+        let found = Found::Examined {
+            tree,
+            record: survey.record.as_ref(),
+            contents: &contents,
+        };
         Ok(plan_slot(&desired, found, state, &self.options()))
     }
 
@@ -344,29 +382,38 @@ impl Surveyor<'_> {
 }
 
 /// How the record of `slot` is spelled in what we remember: relative to the project root.
-pub fn record_path(slot: &SlotName) -> String {
+pub(crate) fn record_path(slot: &SlotName) -> String {
     format!("vibedeps/{}/{RECORD_NAME}", slot.directory())
 }
 
 fn is_newer(error: &InstallError) -> bool {
     use vibe_core::formats::record::RecordError;
-    matches!(error, InstallError::Record { source: RecordError::Newer { .. }, .. })
+    matches!(
+        error,
+        InstallError::Record {
+            source: RecordError::Newer { .. },
+            ..
+        }
+    )
 }
 
 /// The error that an unusable record is.
-pub fn record_error(slot: &SlotName, record: RecordOnDisk) -> InstallError {
+pub(crate) fn record_error(slot: &SlotName, record: RecordOnDisk) -> InstallError {
     use vibe_core::formats::record::RecordError;
     let slot = slot.clone();
     match record {
-        RecordOnDisk::Malformed(diagnostic) => {
-            InstallError::Record { slot, source: RecordError::Malformed(diagnostic) }
-        }
-        RecordOnDisk::Older(found) => {
-            InstallError::Record { slot, source: RecordError::Older { found } }
-        }
-        RecordOnDisk::Newer(found) => {
-            InstallError::Record { slot, source: RecordError::Newer { found } }
-        }
+        RecordOnDisk::Malformed(diagnostic) => InstallError::Record {
+            slot,
+            source: RecordError::Malformed(diagnostic),
+        },
+        RecordOnDisk::Older(found) => InstallError::Record {
+            slot,
+            source: RecordError::Older { found },
+        },
+        RecordOnDisk::Newer(found) => InstallError::Record {
+            slot,
+            source: RecordError::Newer { found },
+        },
         RecordOnDisk::NotAFile(_) | RecordOnDisk::Absent | RecordOnDisk::Valid { .. } => {
             InstallError::RecordType { slot }
         }
@@ -374,7 +421,7 @@ pub fn record_error(slot: &SlotName, record: RecordOnDisk) -> InstallError {
 }
 
 /// The paths whose content decides: those of the trees, and what hooks or a cut-short refresh did.
-pub fn interest(trees: &[Option<&Tree>], state: Option<&SlotState>) -> BTreeSet<RelPath> {
+pub(crate) fn interest(trees: &[Option<&Tree>], state: Option<&SlotState>) -> BTreeSet<RelPath> {
     let mut paths: BTreeSet<RelPath> = trees
         .iter()
         .flatten()
@@ -399,7 +446,6 @@ fn planned_package(
         target: target.clone(),
         slot,
         tree: tree.id(),
-        files: tree.rows().len(),
         fetched,
         record: survey.record.clone(),
         unusable_record: survey.unusable_record,
@@ -408,8 +454,10 @@ fn planned_package(
 
 /// The lock after the run: an entry for every target. One that was not looked at keeps its entry.
 fn lock_of(packages: &[PlannedPackage], request: &PlanRequest<'_>) -> Lock {
-    let planned: BTreeMap<&PackageId, &PlannedPackage> =
-        packages.iter().map(|package| (&package.target.id, package)).collect();
+    let planned: BTreeMap<&PackageId, &PlannedPackage> = packages
+        .iter()
+        .map(|package| (&package.target.id, package))
+        .collect();
     let packages = request
         .targets
         .iter()
@@ -427,9 +475,11 @@ fn locked_package(package: &PlannedPackage) -> LockedPackage {
     let known = target.locked.as_ref();
     let install_hooks: BTreeMap<String, Sha256Digest> = match &package.fetched {
         _ if is_path => BTreeMap::new(),
-        Some(fetched) => {
-            fetched.scripts.iter().map(|(path, digest)| (path.to_string(), *digest)).collect()
-        }
+        Some(fetched) => fetched
+            .scripts
+            .iter()
+            .map(|(path, digest)| (path.to_string(), *digest))
+            .collect(),
         None => known.map_or_else(BTreeMap::new, |known| known.install_hooks.clone()),
     };
     let materialization = match &package.fetched {
@@ -467,16 +517,21 @@ fn check_path_lengths(project: &Project, planned: &Planned) -> Result<(), Instal
         };
         match step {
             Step::Place(place) => {
-                let fetched = planned.package(&place.slot).and_then(|p| p.fetched.as_ref());
+                let fetched = planned
+                    .package(&place.slot)
+                    .and_then(|p| p.fetched.as_ref());
                 let rows = fetched.map_or(&[][..], |fetched| fetched.tree.rows());
                 rows.iter().try_for_each(|row| refuse(&row.path))?;
             }
             Step::Refresh(refresh) => {
-                refresh.changes.iter().filter_map(FileChange::payload_path).try_for_each(refuse)?;
+                refresh
+                    .changes
+                    .iter()
+                    .filter_map(FileChange::payload_path)
+                    .try_for_each(refuse)?;
             }
             Step::Keep(_) | Step::RunHook(_) | Step::Remove(_) => {}
         }
     }
     Ok(())
 }
-

@@ -14,7 +14,7 @@ use crate::error::InstallError;
 
 /// A project on disk.
 #[derive(Debug, Clone)]
-pub struct Project {
+pub(crate) struct Project {
     /// Its root, canonical.
     pub root: PathBuf,
     /// Where its parts lie.
@@ -29,18 +29,16 @@ pub struct Project {
 
 /// The lock as read.
 #[derive(Debug, Clone)]
-pub struct LockFile {
+pub(crate) struct LockFile {
     /// Its value.
     pub lock: Lock,
     /// The digest of its bytes.
     pub digest: Sha256Digest,
-    /// Whether its bytes are those we would write.
-    pub canonical: bool,
 }
 
 impl Project {
     /// The project that `start` lies in: the nearest directory upwards that has a `vibe.toml`.
-    pub fn find(start: &Path) -> Result<Option<Project>, InstallError> {
+    pub(crate) fn find(start: &Path) -> Result<Option<Project>, InstallError> {
         let start = canonical_directory(start)?;
         for directory in start.ancestors() {
             if stat_of(&directory.join(MANIFEST_NAME))?.is_some() {
@@ -51,8 +49,10 @@ impl Project {
     }
 
     /// Like [`Project::find`]; having none is an error.
-    pub fn require(start: &Path) -> Result<Project, InstallError> {
-        Self::find(start)?.ok_or_else(|| InstallError::NoProject { start: start.to_path_buf() })
+    pub(crate) fn require(start: &Path) -> Result<Project, InstallError> {
+        Self::find(start)?.ok_or_else(|| InstallError::NoProject {
+            start: start.to_path_buf(),
+        })
     }
 
     /// Reads the project whose manifest lies in `root`, a canonical directory.
@@ -62,10 +62,15 @@ impl Project {
             .map_err(|source| InstallError::ReadManifest { source })?;
         let (manifest, text) = parse_manifest(&path, &bytes, Reading::Own)?;
         if manifest.project.is_none() && manifest.workspace.is_none() {
-            return Err(InstallError::PackageIsNoProject { path: root.to_path_buf() });
+            return Err(InstallError::PackageIsNoProject {
+                path: root.to_path_buf(),
+            });
         }
         if manifest.workspace.is_some() {
-            return Err(InstallError::NotYet { what: "a `[workspace]`".to_owned(), path });
+            return Err(InstallError::NotYet {
+                what: "a `[workspace]`".to_owned(),
+                path,
+            });
         }
         Ok(Project {
             root: root.to_path_buf(),
@@ -77,43 +82,59 @@ impl Project {
     }
 
     /// A project that is about to be started in the directory `root`, with the manifest `text`.
-    pub fn start(root: &Path, text: &str) -> Result<Project, InstallError> {
+    pub(crate) fn start(root: &Path, text: &str) -> Result<Project, InstallError> {
         let root = canonical_directory(root)?;
         let (manifest, _) =
             parse_manifest(&root.join(MANIFEST_NAME), text.as_bytes(), Reading::Own)?;
         let layout = Layout::new(root.clone());
-        Ok(Project { root, layout, manifest, manifest_text: None, manifest_digest: None })
+        Ok(Project {
+            root,
+            layout,
+            manifest,
+            manifest_text: None,
+            manifest_digest: None,
+        })
     }
 
     /// The project's name.
-    pub fn name(&self) -> &str {
-        self.manifest.project.as_ref().map_or("project", |project| &project.name)
+    pub(crate) fn name(&self) -> &str {
+        self.manifest
+            .project
+            .as_ref()
+            .map_or("project", |project| &project.name)
     }
 
     /// Reads `vibe.lock`; `None` where there is none.
-    pub fn read_lock(&self) -> Result<Option<LockFile>, InstallError> {
+    pub(crate) fn read_lock(&self) -> Result<Option<LockFile>, InstallError> {
         let path = self.root.join(LOCK_NAME);
         let bytes = read_if_exists(&path, LOCK_BYTES)
             .map_err(|source| InstallError::ReadLock { source })?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let refused = |diagnostic| InstallError::LockText { path: path.clone(), diagnostic };
+        let refused = |diagnostic| InstallError::LockText {
+            path: path.clone(),
+            diagnostic,
+        };
         let text = decode(&bytes).map_err(|diagnostic| {
             refused(vibe_core::formats::lock::LockError::Malformed(diagnostic))
         })?;
         let lock = Lock::parse(&text).map_err(refused)?;
-        let canonical = lock.render().as_bytes() == bytes;
-        Ok(Some(LockFile { lock, digest: Sha256Digest::of(&bytes), canonical }))
+        Ok(Some(LockFile {
+            lock,
+            digest: Sha256Digest::of(&bytes),
+        }))
     }
 
     /// The bytes of a file in the root that hooks may not change, `None` where there is none or it
     /// is no regular file.
-    pub fn bytes_of(&self, name: &str) -> Option<Vec<u8>> {
-        read_if_exists(&self.root.join(name), LOCK_BYTES).ok().flatten()
+    pub(crate) fn bytes_of(&self, name: &str) -> Option<Vec<u8>> {
+        read_if_exists(&self.root.join(name), LOCK_BYTES)
+            .ok()
+            .flatten()
     }
 }
 
 /// Parses the bytes of the manifest `path`; also gives its text.
-pub fn parse_manifest(
+pub(crate) fn parse_manifest(
     path: &Path,
     bytes: &[u8],
     reading: Reading,
@@ -129,7 +150,7 @@ pub fn parse_manifest(
 
 /// The directory in which a new project is started: the root of the git work tree that `start`
 /// lies in, else `start` itself.
-pub fn new_project_root(start: &Path) -> Result<PathBuf, InstallError> {
+pub(crate) fn new_project_root(start: &Path) -> Result<PathBuf, InstallError> {
     let start = canonical_directory(start)?;
     for directory in start.ancestors() {
         let git = stat_of(&directory.join(".git"))?;

@@ -1,10 +1,10 @@
 //! `vibe verify --repair` and `vibe reinstall`: what the lock says, put back, with nothing
 //! resolved.
 
+use vibe_core::Event;
 use vibe_core::PackageId;
 use vibe_core::formats::lock::LockedSource;
 use vibe_core::plan::Step;
-use vibe_core::Event;
 
 use crate::commit::Commit;
 use crate::error::InstallError;
@@ -37,16 +37,20 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     refuse_reentry(context.settings, &project, request.command)?;
     let opened = open(context, &project)?;
     let project = Project::require(&project.root)?;
-    let lock = project
-        .read_lock()?
-        .ok_or_else(|| InstallError::NoLock { path: project.layout.vibe_lock() })?;
+    let lock = project.read_lock()?.ok_or_else(|| InstallError::NoLock {
+        path: project.layout.vibe_lock(),
+    })?;
     check_installed(&lock.lock, &request.packages)?;
     let gate = hook_gate(context.settings, &project);
     let plan_request = PlanRequest {
         targets: targets_of_lock(&project, &lock.lock)?,
         decision: gate.decision(),
         memory: None,
-        scope: Scope { only: &request.packages, repair: true, force: request.force },
+        scope: Scope {
+            only: &request.packages,
+            repair: true,
+            force: request.force,
+        },
     };
     let mut planned = plan(context, &project, plan_request)?;
     // The lock is what everything is put back to: it does not change.
@@ -62,8 +66,12 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
 /// A path source has no published content to go back to: it is taken as it is now.
 fn tell_path_sources(context: &Context<'_>, planned: &Planned) {
     for step in planned.plan.steps.iter() {
-        let Step::Place(_) | Step::Refresh(_) = step else { continue };
-        let Some(package) = planned.package(step.slot()) else { continue };
+        if !matches!(step, Step::Place(_) | Step::Refresh(_)) {
+            continue;
+        }
+        let Some(package) = planned.package(step.slot()) else {
+            continue;
+        };
         if let LockedSource::Path(path) = &package.target.source {
             let text = format!("{} is put back from {path} as it is now", package.target.id);
             context.observer.observe(&Event::Note(text));
@@ -83,5 +91,9 @@ fn check_lock_satisfies(
     let requires = &project.manifest.requires;
     let sources = Sources::open(project, requires)?;
     let problems = lock_problems(project, &sources, requires, lock);
-    if problems.is_empty() { Ok(()) } else { Err(lock_error(problems)) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(lock_error(problems))
+    }
 }

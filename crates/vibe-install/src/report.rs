@@ -85,7 +85,7 @@ pub struct PhaseSummary {
 }
 
 /// The word for a link mode.
-pub fn link_mode_name(mode: LinkMode) -> &'static str {
+pub(crate) fn link_mode_name(mode: LinkMode) -> &'static str {
     match mode {
         LinkMode::Copy => "copy",
         LinkMode::Reflink => "reflink",

@@ -15,7 +15,7 @@ use crate::project::Project;
 use crate::sources::{Sources, conflicts, registry_directory};
 
 /// What to resolve.
-pub struct ResolveRequest<'a> {
+pub(crate) struct ResolveRequest<'a> {
     /// The root's requirements, those of the command line included.
     pub requires: &'a BTreeMap<PackageId, Dependency>,
     /// The lock, if there is one.
@@ -27,10 +27,10 @@ pub struct ResolveRequest<'a> {
 }
 
 /// The packages, by id.
-pub type Targets = BTreeMap<PackageId, Target>;
+pub(crate) type Targets = BTreeMap<PackageId, Target>;
 
 /// Resolves. A lock that satisfies every manifest is the answer as it stands.
-pub fn resolve_targets(
+pub(crate) fn resolve_targets(
     project: &Project,
     sources: &Sources,
     request: &ResolveRequest<'_>,
@@ -51,7 +51,7 @@ pub fn resolve_targets(
 }
 
 /// What keeps `lock` from satisfying the manifests.
-pub fn lock_problems(
+pub(crate) fn lock_problems(
     project: &Project,
     sources: &Sources,
     requires: &BTreeMap<PackageId, Dependency>,
@@ -67,8 +67,11 @@ pub fn lock_problems(
 }
 
 /// The error that `problems` are: one of integrity if any of them is.
-pub fn lock_error(problems: Vec<LockProblem>) -> InstallError {
-    if problems.iter().any(|problem| problem.kind() == LockProblemKind::Integrity) {
+pub(crate) fn lock_error(problems: Vec<LockProblem>) -> InstallError {
+    if problems
+        .iter()
+        .any(|problem| problem.kind() == LockProblemKind::Integrity)
+    {
         return InstallError::LockIntegrity { problems };
     }
     InstallError::LockOutOfDate { problems }
@@ -83,8 +86,11 @@ fn tell_extra_entries(problems: &[LockProblem], observer: &dyn Observer) {
 }
 
 /// The targets that a lock names, with nothing resolved.
-pub fn targets_of_lock(project: &Project, lock: &Lock) -> Result<Targets, InstallError> {
-    lock.packages.iter().map(|locked| Ok((locked.id.clone(), target_of(project, locked)?))).collect()
+pub(crate) fn targets_of_lock(project: &Project, lock: &Lock) -> Result<Targets, InstallError> {
+    lock.packages
+        .iter()
+        .map(|locked| Ok((locked.id.clone(), target_of(project, locked)?)))
+        .collect()
 }
 
 fn target_of(project: &Project, locked: &LockedPackage) -> Result<Target, InstallError> {
@@ -123,7 +129,9 @@ fn solve(
     // A locked version that a requirement of the root no longer takes is touched, and free.
     let is_held = |package: &LockedPackage| {
         !request.released.contains(&package.id)
-            && root.get(&package.id).is_none_or(|constraint| constraint.matches(&package.version))
+            && root
+                .get(&package.id)
+                .is_none_or(|constraint| constraint.matches(&package.version))
             && !sources.path_packages().contains_key(&package.id)
     };
     let held: BTreeMap<PackageId, Version> = lock
@@ -135,7 +143,10 @@ fn solve(
     let conflicts = conflicts(&project.manifest);
     let solver_request = Request {
         root: project.name().to_owned(),
-        requirements: Requirements { requires: root, conflicts },
+        requirements: Requirements {
+            requires: root,
+            conflicts,
+        },
         held,
     };
     let resolution =
@@ -173,9 +184,12 @@ fn same_kind(one: &LockedSource, other: &LockedSource) -> bool {
 fn resolve_error(error: ResolveError<InstallError>, sources: &Sources) -> InstallError {
     match error {
         ResolveError::Index(error) => error,
-        ResolveError::Unknown { .. } | ResolveError::NoVersion { .. } | ResolveError::Conflict(_) => {
-            InstallError::Resolve { known: sources.known_packages(), error: Box::new(Unsolved::of(error)) }
-        }
+        ResolveError::Unknown { .. }
+        | ResolveError::NoVersion { .. }
+        | ResolveError::Conflict(_) => InstallError::Resolve {
+            known: sources.known_packages(),
+            error: Box::new(Unsolved::of(error)),
+        },
     }
 }
 
@@ -202,7 +216,10 @@ impl Unsolved {
     fn of(error: ResolveError<InstallError>) -> Self {
         let message = error.to_string();
         match error {
-            ResolveError::Unknown { chain } => Unsolved::Unknown { package: chain.package, message },
+            ResolveError::Unknown { chain } => Unsolved::Unknown {
+                package: chain.package,
+                message,
+            },
             ResolveError::Conflict(_) => Unsolved::Conflict(message),
             ResolveError::NoVersion { .. } | ResolveError::Index(_) => Unsolved::NoVersion(message),
         }

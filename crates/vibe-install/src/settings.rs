@@ -35,7 +35,10 @@ pub struct Settings {
 impl Settings {
     /// A variable of the caller's environment; an empty one counts as absent.
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.environment.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
+        self.environment
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
+            .filter(|v| !v.is_empty())
     }
 }
 

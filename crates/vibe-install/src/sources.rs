@@ -20,7 +20,7 @@ use crate::project::{Project, parse_manifest};
 
 /// The sources of one project.
 #[derive(Debug)]
-pub struct Sources {
+pub(crate) struct Sources {
     registries: Vec<NamedRegistry>,
     paths: BTreeMap<PackageId, PathPackage>,
     /// The registry that the project asks for by name, by package.
@@ -37,7 +37,7 @@ struct NamedRegistry {
 
 /// A package whose source is a directory of the user's.
 #[derive(Debug, Clone)]
-pub struct PathPackage {
+pub(crate) struct PathPackage {
     /// The path as the lock writes it: relative to the root unless stated as absolute.
     pub path: String,
     /// The directory.
@@ -50,7 +50,7 @@ pub struct PathPackage {
 
 /// Where a version of a package comes from.
 #[derive(Debug, Clone)]
-pub struct Location {
+pub(crate) struct Location {
     /// The source, as the lock writes it.
     pub source: LockedSource,
     /// Where its files are.
@@ -69,14 +69,17 @@ struct Required<'a> {
 impl Sources {
     /// Opens the sources that `project` names, with `requires` as the root's requirements: its
     /// registries, and every path source reached through path requirements.
-    pub fn open(
+    pub(crate) fn open(
         project: &Project,
         requires: &BTreeMap<PackageId, Dependency>,
     ) -> Result<Self, InstallError> {
         let manifest_path = project.root.join(MANIFEST_NAME);
         if let Some(found) = project.manifest.overrides.first() {
             let what = format!("the `[[override]]` of {}", found.package);
-            return Err(InstallError::NotYet { what, path: manifest_path });
+            return Err(InstallError::NotYet {
+                what,
+                path: manifest_path,
+            });
         }
         let mut sources = Self {
             registries: open_registries(project)?,
@@ -85,10 +88,22 @@ impl Sources {
             manifests: RefCell::default(),
         };
         for (id, dependency) in requires {
-            if let DependencySource::Registry { registry: Some(name), .. } = &dependency.source {
-                if !sources.registries.iter().any(|registry| registry.name == *name) {
+            if let DependencySource::Registry {
+                registry: Some(name),
+                ..
+            } = &dependency.source
+            {
+                if !sources
+                    .registries
+                    .iter()
+                    .any(|registry| registry.name == *name)
+                {
                     let (name, id) = (name.clone(), id.clone());
-                    return Err(InstallError::NoSuchRegistry { path: manifest_path, id, name });
+                    return Err(InstallError::NoSuchRegistry {
+                        path: manifest_path,
+                        id,
+                        name,
+                    });
                 }
                 sources.pinned.insert(id.clone(), name.clone());
             }
@@ -97,7 +112,11 @@ impl Sources {
         while let Some((directory, text, requires)) = open.pop() {
             let manifest_path = directory.join(MANIFEST_NAME);
             for (id, dependency) in &requires {
-                let required = Required { manifest_path: &manifest_path, id, dependency };
+                let required = Required {
+                    manifest_path: &manifest_path,
+                    id,
+                    dependency,
+                };
                 if let Some(found) = sources.add_path(&directory, &text, &required)? {
                     let requires = found.manifest.requires.clone();
                     open.push((found.directory, found.path, requires));
@@ -119,9 +138,12 @@ impl Sources {
         let DependencySource::Path { path, .. } = &required.dependency.source else {
             return Ok(None);
         };
-        let directory = canonical_directory(&base.join(path)).map_err(|source| {
-            InstallError::PathSource { id: required.id.clone(), path: path.clone(), source }
-        })?;
+        let directory =
+            canonical_directory(&base.join(path)).map_err(|source| InstallError::PathSource {
+                id: required.id.clone(),
+                path: path.clone(),
+                source,
+            })?;
         let text = join_stated(base_text, path);
         if let Some(known) = self.paths.get(required.id) {
             if known.directory == directory {
@@ -145,8 +167,11 @@ impl Sources {
         project: &Project,
         requires: &BTreeMap<PackageId, Dependency>,
     ) -> Result<(), InstallError> {
-        let own = std::iter::once((project.root.clone(), requires))
-            .chain(self.paths.values().map(|p| (p.directory.clone(), &p.manifest.requires)));
+        let own = std::iter::once((project.root.clone(), requires)).chain(
+            self.paths
+                .values()
+                .map(|p| (p.directory.clone(), &p.manifest.requires)),
+        );
         for (directory, requires) in own {
             for (id, dependency) in requires {
                 let from_registry = matches!(dependency.source, DependencySource::Registry { .. });
@@ -154,7 +179,10 @@ impl Sources {
                     return Err(InstallError::TwoSources {
                         id: id.clone(),
                         first: format!("path {}", known.path),
-                        second: format!("a registry, by {}", directory.join(MANIFEST_NAME).display()),
+                        second: format!(
+                            "a registry, by {}",
+                            directory.join(MANIFEST_NAME).display()
+                        ),
                     });
                 }
             }
@@ -175,7 +203,11 @@ impl Sources {
     }
 
     /// Where `version` of `id` comes from.
-    pub fn locate(&self, id: &PackageId, version: &Version) -> Result<Location, InstallError> {
+    pub(crate) fn locate(
+        &self,
+        id: &PackageId,
+        version: &Version,
+    ) -> Result<Location, InstallError> {
         if let Some(path) = self.paths.get(id) {
             return Ok(Location {
                 source: LockedSource::Path(path.path.clone()),
@@ -185,7 +217,10 @@ impl Sources {
         }
         let registry = self
             .registry_of(id)?
-            .ok_or_else(|| InstallError::NotInRegistries { id: id.clone(), version: version.clone() })?;
+            .ok_or_else(|| InstallError::NotInRegistries {
+                id: id.clone(),
+                version: version.clone(),
+            })?;
         Ok(Location {
             source: LockedSource::Directory(registry.url.clone()),
             directory: registry.directory.directory(id, version),
@@ -194,7 +229,11 @@ impl Sources {
     }
 
     /// The manifest of `version` of `id`, which says the id and version that its place says.
-    pub fn manifest(&self, id: &PackageId, version: &Version) -> Result<Rc<Manifest>, InstallError> {
+    pub(crate) fn manifest(
+        &self,
+        id: &PackageId,
+        version: &Version,
+    ) -> Result<Rc<Manifest>, InstallError> {
         if let Some(path) = self.paths.get(id) {
             return Ok(Rc::clone(&path.manifest));
         }
@@ -204,17 +243,22 @@ impl Sources {
         }
         let directory = self.locate(id, version)?.directory;
         let manifest = Rc::new(read_published(&directory, id, version)?);
-        self.manifests.borrow_mut().insert(key, Rc::clone(&manifest));
+        self.manifests
+            .borrow_mut()
+            .insert(key, Rc::clone(&manifest));
         Ok(manifest)
     }
 
     /// The registries' urls, as the manifest states them.
-    pub fn registry_urls(&self) -> Vec<String> {
-        self.registries.iter().map(|registry| registry.url.clone()).collect()
+    pub(crate) fn registry_urls(&self) -> Vec<String> {
+        self.registries
+            .iter()
+            .map(|registry| registry.url.clone())
+            .collect()
     }
 
     /// The path sources, as the lock check looks at them.
-    pub fn local_packages(&self) -> BTreeMap<PackageId, LocalPackage> {
+    pub(crate) fn local_packages(&self) -> BTreeMap<PackageId, LocalPackage> {
         self.paths
             .iter()
             .map(|(id, path)| {
@@ -229,19 +273,27 @@ impl Sources {
     }
 
     /// The path sources.
-    pub fn path_packages(&self) -> &BTreeMap<PackageId, PathPackage> {
+    pub(crate) fn path_packages(&self) -> &BTreeMap<PackageId, PathPackage> {
         &self.paths
     }
 
     /// `requires` as the lock check looks at it.
-    pub fn wanted(&self, requires: &BTreeMap<PackageId, Dependency>) -> BTreeMap<PackageId, Wanted> {
+    pub(crate) fn wanted(
+        &self,
+        requires: &BTreeMap<PackageId, Dependency>,
+    ) -> BTreeMap<PackageId, Wanted> {
         requires
             .iter()
             .map(|(id, dependency)| {
                 let constraint = constraint_of(dependency);
                 let wanted = match self.paths.get(id) {
-                    Some(path) => Wanted::Path { path: path.path.clone(), constraint },
-                    None => Wanted::Registry { constraint: constraint.unwrap_or_else(Constraint::any) },
+                    Some(path) => Wanted::Path {
+                        path: path.path.clone(),
+                        constraint,
+                    },
+                    None => Wanted::Registry {
+                        constraint: constraint.unwrap_or_else(Constraint::any),
+                    },
                 };
                 (id.clone(), wanted)
             })
@@ -250,7 +302,7 @@ impl Sources {
 
     /// `requires` as the solver looks at it. A path source has one version, which a requirement
     /// without a constraint takes even where it is a prerelease.
-    pub fn constraints(
+    pub(crate) fn constraints(
         &self,
         requires: &BTreeMap<PackageId, Dependency>,
     ) -> BTreeMap<PackageId, Constraint> {
@@ -261,16 +313,19 @@ impl Sources {
         requires
             .iter()
             .map(|(id, dependency)| {
-                (id.clone(), constraint_of(dependency).unwrap_or_else(|| any(id)))
+                (
+                    id.clone(),
+                    constraint_of(dependency).unwrap_or_else(|| any(id)),
+                )
             })
             .collect()
     }
 
     /// Ids that a user may have meant.
-    pub fn known_packages(&self) -> Vec<PackageId> {
+    pub(crate) fn known_packages(&self) -> Vec<PackageId> {
         self.registries
             .iter()
-            .flat_map(|registry| registry.directory.packages().unwrap_or_default())
+            .flat_map(|registry| registry.directory.packages())
             .chain(self.paths.keys().cloned())
             .collect()
     }
@@ -289,7 +344,11 @@ impl Index for Sources {
         }
     }
 
-    fn requirements(&self, id: &PackageId, version: &Version) -> Result<Requirements, InstallError> {
+    fn requirements(
+        &self,
+        id: &PackageId,
+        version: &Version,
+    ) -> Result<Requirements, InstallError> {
         let manifest = self.manifest(id, version)?;
         Ok(Requirements {
             requires: self.constraints(&manifest.requires),
@@ -307,7 +366,7 @@ fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
 }
 
 /// `[conflicts]` as the solver looks at it.
-pub fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
+pub(crate) fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
     manifest
         .conflicts
         .iter()
@@ -323,7 +382,10 @@ fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError
         .map(|registry| {
             let Some(directory) = registry_directory(&project.root, &registry.url) else {
                 let what = format!("the git registry `{}`", registry.name);
-                return Err(InstallError::NotYet { what, path: project.root.join(MANIFEST_NAME) });
+                return Err(InstallError::NotYet {
+                    what,
+                    path: project.root.join(MANIFEST_NAME),
+                });
             };
             Ok(NamedRegistry {
                 name: registry.name.clone(),
@@ -335,7 +397,7 @@ fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError
 }
 
 /// The directory that a registry's `url` names; `None` if it names none.
-pub fn registry_directory(root: &Path, url: &str) -> Option<PathBuf> {
+pub(crate) fn registry_directory(root: &Path, url: &str) -> Option<PathBuf> {
     match url.split_once("://") {
         None => Some(root.join(url)),
         Some(("file", path)) => Some(root.join(path)),
@@ -370,7 +432,10 @@ fn read_path_package(
 ) -> Result<PathPackage, InstallError> {
     let manifest = read_manifest(&directory)?;
     let Some(package) = &manifest.package else {
-        return Err(InstallError::NotAPackage { id: required.id.clone(), path: directory });
+        return Err(InstallError::NotAPackage {
+            id: required.id.clone(),
+            path: directory,
+        });
     };
     if package.id != *required.id {
         return Err(InstallError::OtherPackage {
@@ -380,7 +445,12 @@ fn read_path_package(
         });
     }
     let version = package.version.clone();
-    Ok(PathPackage { path, directory, manifest: Rc::new(manifest), version })
+    Ok(PathPackage {
+        path,
+        directory,
+        manifest: Rc::new(manifest),
+        version,
+    })
 }
 
 fn read_published(
@@ -390,7 +460,10 @@ fn read_published(
 ) -> Result<Manifest, InstallError> {
     let manifest = read_manifest(directory)?;
     let Some(package) = &manifest.package else {
-        return Err(InstallError::NotAPackage { id: id.clone(), path: directory.to_path_buf() });
+        return Err(InstallError::NotAPackage {
+            id: id.clone(),
+            path: directory.to_path_buf(),
+        });
     };
     if package.id != *id || package.version != *version {
         return Err(InstallError::OtherPackage {
@@ -431,7 +504,11 @@ pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> 
 fn join_stated(base: &str, stated: &str) -> String {
     let stated = stated.replace('\\', "/");
     let is_absolute = Path::new(&stated).is_absolute();
-    let whole = if is_absolute || base.is_empty() { stated } else { format!("{base}/{stated}") };
+    let whole = if is_absolute || base.is_empty() {
+        stated
+    } else {
+        format!("{base}/{stated}")
+    };
     let mut parts: Vec<&str> = Vec::new();
     for part in whole.split('/') {
         match part {

@@ -6,10 +6,11 @@ use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::plan::Step;
 use vibe_core::{Event, SlotName};
 use vibe_plan::gate::Gate;
-use vibe_slot::{RecordOnDisk, load_state, read_record};
+use vibe_slot::record::{RecordOnDisk, read_record};
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
-use crate::planning::{PlannedPackage, Planned};
+use crate::planning::{Planned, PlannedPackage};
 use crate::project::Project;
 use crate::report::{PackageSummary, PhaseSummary, link_mode_name};
 use crate::settings::Context;
@@ -19,7 +20,7 @@ pub(crate) fn package_summaries(
     project: &Project,
     lock: &Lock,
 ) -> Result<Vec<PackageSummary>, InstallError> {
-    let state = load_state(&project.layout)?;
+    let state = state_file::load(&project.layout)?;
     lock.packages
         .iter()
         .map(|locked| {
@@ -40,20 +41,26 @@ pub(crate) fn package_summaries_unread(
     project: &Project,
     lock: &Lock,
 ) -> Result<Vec<PackageSummary>, InstallError> {
-    let state = load_state(&project.layout)?;
+    let state = state_file::load(&project.layout)?;
     Ok(lock
         .packages
         .iter()
         .map(|locked| {
             let slot = SlotName::new(&locked.id, &locked.version);
-            PackageSummary { installed: true, ..summary_of(locked, state.slots.get(&slot)) }
+            PackageSummary {
+                installed: true,
+                ..summary_of(locked, state.slots.get(&slot))
+            }
         })
         .collect())
 }
 
 fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary {
     let phases = row.map_or_else(Vec::new, |row| {
-        let summary = |(phase, state): (&_, &_)| PhaseSummary { phase: *phase, state: *state };
+        let summary = |(phase, state): (&_, &_)| PhaseSummary {
+            phase: *phase,
+            state: *state,
+        };
         row.phases.iter().map(summary).collect()
     });
     PackageSummary {
@@ -85,21 +92,29 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
     let warn = |text: String| context.observer.observe(&Event::Warning(text));
     tell_not_yet(planned, &note);
     for package in &planned.packages {
-        let Some(fetched) = &package.fetched else { continue };
+        let Some(fetched) = &package.fetched else {
+            continue;
+        };
         let id = &package.target.id;
         for text in &fetched.notes {
             note(format!("{id}: {text}"));
         }
         if !fetched.not_acted_on.is_empty() {
             let names = fetched.not_acted_on.join(", ");
-            note(format!("{id}: vibe does not act on {names} in its vibe.toml"));
+            note(format!(
+                "{id}: vibe does not act on {names} in its vibe.toml"
+            ));
         }
     }
     for (slot, path) in &planned.edited {
-        warn(format!("{slot}/{path} was edited and is no longer in the package: it stays"));
+        warn(format!(
+            "{slot}/{path} was edited and is no longer in the package: it stays"
+        ));
     }
     for stray in &planned.strays {
-        note(format!("vibedeps/{stray} is not a slot of this project and is left alone"));
+        note(format!(
+            "vibedeps/{stray} is not a slot of this project and is left alone"
+        ));
     }
     let held = planned.plan.steps.iter().filter(|step| match step {
         Step::RunHook(hook) => hook.decision != vibe_core::plan::HookDecision::Run,
@@ -107,7 +122,11 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
     });
     let held = held.count();
     if let (true, Some(set_by)) = (held > 0, gate.set_by) {
-        let hooks = if held == 1 { "1 install hook is" } else { &format!("{held} install hooks are") };
+        let hooks = if held == 1 {
+            "1 install hook is"
+        } else {
+            &format!("{held} install hooks are")
+        };
         warn(format!("{hooks} held back by {set_by}"));
     }
 }
@@ -121,10 +140,16 @@ fn tell_not_yet(planned: &Planned, note: &dyn Fn(String)) {
     let of = |package: &PlannedPackage, test: &dyn Fn(&crate::fetch::Fetched) -> bool| {
         package.fetched.as_ref().is_some_and(test)
     };
-    let hardlinked =
-        names(&|p| of(p, &|f| f.package.materialization == Materialization::Hardlink));
+    let hardlinked = names(&|p| {
+        of(p, &|f| {
+            f.package.materialization == Materialization::Hardlink
+        })
+    });
     if !hardlinked.is_empty() {
-        note(format!("placed as copies, since hardlinks are not built yet: {}", hardlinked.join(", ")));
+        note(format!(
+            "placed as copies, since hardlinks are not built yet: {}",
+            hardlinked.join(", ")
+        ));
     }
     let with_boot = names(&|p| of(p, &|f| f.package.boot.is_some()));
     if !with_boot.is_empty() {
@@ -132,6 +157,8 @@ fn tell_not_yet(planned: &Planned, note: &dyn Fn(String)) {
             1 => "1 package has".to_owned(),
             count => format!("{count} packages have"),
         };
-        note(format!("{packages} boot text, which this version of vibe does not write yet"));
+        note(format!(
+            "{packages} boot text, which this version of vibe does not write yet"
+        ));
     }
 }

@@ -9,15 +9,18 @@ use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{MachineState, SlotState};
 use vibe_core::hook::PhaseState;
 use vibe_core::plan::{FileChange, WriteReason};
-use vibe_core::{PackageId, RelPath, SlotName, Tree};
+use vibe_core::{Cancellation, PackageId, RelPath, SlotName, Tree};
 use vibe_fs::{FileLock, LockOutcome, stat_of};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_resolver::lock_check::LockProblemKind;
-use vibe_slot::{
-    RecordOnDisk, RedoOnDisk, examine, list_slots, load_state, read_record, read_redo,
-};
+use vibe_slot::examine::examine;
+use vibe_slot::layout::list_slots;
+use vibe_slot::record::{RecordOnDisk, read_record};
+use vibe_slot::redo::{self, RedoOnDisk};
+use vibe_slot::state_file;
 
 use crate::error::InstallError;
+use crate::opening::holder_of;
 use crate::planning::{interest, record_error};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
@@ -26,17 +29,14 @@ use crate::settings::Context;
 use crate::sources::Sources;
 
 /// Verifies `packages`, or everything where it is empty.
-pub fn verify(
-    context: &Context<'_>,
-    packages: &[PackageId],
-) -> Result<VerifyReport, InstallError> {
+pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyReport, InstallError> {
     let project = Project::require(&context.settings.start)?;
     let _lock = shared_lock(context, &project)?;
     let lock = require_lock(&project)?;
     check_installed(&lock, packages)?;
-    let state = load_state(&project.layout)?;
+    let state = state_file::load(&project.layout)?;
     let mut report = VerifyReport::default();
-    if let RedoOnDisk::Complete(_) = read_redo(&project.layout)? {
+    if let RedoOnDisk::Complete(_) = redo::read(&project.layout)? {
         let text = "a run was cut short in its commit: the next `vibe install` finishes it";
         report.notes.push(text.to_owned());
     }
@@ -48,9 +48,10 @@ pub fn verify(
         .iter()
         .filter(|locked| packages.is_empty() || packages.contains(&locked.id))
         .collect();
+    let cancel = context.cancel;
     let looks: Result<Vec<Look>, InstallError> = looked_at
         .par_iter()
-        .map(|locked| look_at(&project, locked, &state, context))
+        .map(|locked| look_at(&project, locked, &state, cancel))
         .collect();
     for look in looks? {
         report.packages += 1;
@@ -69,7 +70,9 @@ pub(crate) fn require_lock(project: &Project) -> Result<Lock, InstallError> {
     let found = project.read_lock()?;
     found
         .map(|found| found.lock)
-        .ok_or_else(|| InstallError::NoLock { path: project.layout.vibe_lock() })
+        .ok_or_else(|| InstallError::NoLock {
+            path: project.layout.vibe_lock(),
+        })
 }
 
 /// Refuses a package that the lock does not name.
@@ -78,16 +81,17 @@ pub(crate) fn check_installed(lock: &Lock, packages: &[PackageId]) -> Result<(),
         None => Ok(()),
         Some(id) => Err(InstallError::NotInstalled {
             id: id.clone(),
-            installed: lock.packages.iter().map(|package| package.id.clone()).collect(),
+            installed: lock
+                .packages
+                .iter()
+                .map(|package| package.id.clone())
+                .collect(),
         }),
     }
 }
 
 /// A shared lock where the lock file exists and opens: a reader needs no right to write.
-fn shared_lock(
-    context: &Context<'_>,
-    project: &Project,
-) -> Result<Option<FileLock>, InstallError> {
+fn shared_lock(context: &Context<'_>, project: &Project) -> Result<Option<FileLock>, InstallError> {
     let path = project.layout.lock_file();
     loop {
         if stat_of(&path)?.is_none() {
@@ -95,12 +99,11 @@ fn shared_lock(
         }
         match FileLock::try_shared(&path) {
             Ok(LockOutcome::Held(lock)) => return Ok(Some(lock)),
-            Ok(LockOutcome::Busy(holder)) if !context.settings.wait => {
-                let (pid, command) = holder.map_or((0, String::new()), |h| (h.pid, h.command));
-                let command = vibe_core::text::escape(&command);
+            Ok(LockOutcome::Busy) if !context.settings.wait => {
+                let (pid, command) = holder_of(project);
                 return Err(InstallError::Busy { pid, command });
             }
-            Ok(LockOutcome::Busy(_)) => {
+            Ok(LockOutcome::Busy) => {
                 if context.cancel.is_cancelled() {
                     return Err(InstallError::Interrupted);
                 }
@@ -115,7 +118,13 @@ fn lock_findings(project: &Project, lock: &Lock) -> Result<Vec<Finding>, Install
     let requires = &project.manifest.requires;
     let sources = Sources::open(project, requires)?;
     let problems = lock_problems(project, &sources, requires, lock);
-    let finding = |kind, message| Finding { package: None, slot: None, path: None, kind, message };
+    let finding = |kind, message| Finding {
+        package: None,
+        slot: None,
+        path: None,
+        kind,
+        message,
+    };
     Ok(problems
         .iter()
         .map(|problem| match problem.kind() {
@@ -135,7 +144,9 @@ fn leftover_notes(project: &Project, lock: &Lock) -> Result<Vec<String>, Install
         .into_iter()
         .filter(|slot| !is_locked(slot))
         .map(|slot| format!("vibedeps/{slot} is a slot that nothing needs"));
-    let strays = strays.into_iter().map(|stray| format!("vibedeps/{stray} is not a slot"));
+    let strays = strays
+        .into_iter()
+        .map(|stray| format!("vibedeps/{stray} is not a slot"));
     Ok(leftovers.chain(strays).collect())
 }
 
@@ -151,9 +162,9 @@ fn look_at(
     project: &Project,
     locked: &LockedPackage,
     state: &MachineState,
-    context: &Context<'_>,
+    cancel: &Cancellation,
 ) -> Result<Look, InstallError> {
-    if context.cancel.is_cancelled() {
+    if cancel.is_cancelled() {
         return Err(InstallError::Interrupted);
     }
     let slot = SlotName::new(&locked.id, &locked.version);
@@ -214,7 +225,12 @@ fn look_inside(
 ) -> Result<(), InstallError> {
     let wanted = interest(&[Some(&record.tree)], row);
     let none = BTreeMap::new();
-    let contents = examine(&project.layout, slot, &wanted, row.map_or(&none, |row| &row.made))?;
+    let contents = examine(
+        &project.layout,
+        slot,
+        &wanted,
+        row.map_or(&none, |row| &row.made),
+    )?;
     look.files += record.tree.rows().len();
     let no_after = BTreeMap::new();
     let difference = diff(&DiffInput {
@@ -227,10 +243,20 @@ fn look_inside(
         disk: &contents,
     });
     for change in &difference.changes {
-        let FileChange::Write { path, because: WriteReason::Drifted, .. } = change else { continue };
+        let FileChange::Write {
+            path,
+            because: WriteReason::Drifted,
+            ..
+        } = change
+        else {
+            continue;
+        };
         let (kind, what) = drift(path, &record.tree, &contents);
         let text = format!("vibedeps/{slot}/{path} {what}");
-        look.findings.push(Finding { path: Some(path.clone()), ..finding(kind, text) });
+        look.findings.push(Finding {
+            path: Some(path.clone()),
+            ..finding(kind, text)
+        });
     }
     Ok(())
 }
@@ -264,13 +290,15 @@ fn look_at_hooks(
 ) {
     let Some(row) = row else {
         if has_hooks {
-            look.findings.push(finding(FindingKind::Hooks, not_prepared(slot)));
+            look.findings
+                .push(finding(FindingKind::Hooks, not_prepared(slot)));
         }
         return;
     };
     let is_path = matches!(locked.source, LockedSource::Path(_));
     if !is_path && locked.tree != Some(row.tree) && has_hooks {
-        look.findings.push(finding(FindingKind::Hooks, not_prepared(slot)));
+        look.findings
+            .push(finding(FindingKind::Hooks, not_prepared(slot)));
     }
     for (phase, state) in &row.phases {
         match state {
@@ -280,7 +308,8 @@ fn look_at_hooks(
                 look.findings.push(finding(FindingKind::Hooks, text));
             }
             PhaseState::Skipped | PhaseState::Declined => {
-                look.notes.push(format!("the {phase} hook of {slot} was {}", state.as_str()));
+                look.notes
+                    .push(format!("the {phase} hook of {slot} was {}", state.as_str()));
             }
         }
     }

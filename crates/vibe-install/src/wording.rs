@@ -5,9 +5,12 @@ use vibe_core::plan::{HookDecision, SlotReason, Step};
 /// A step in one line; `None` for one that does nothing.
 pub fn step_line(step: &Step) -> Option<String> {
     match step {
-        Step::Place(step) => {
-            Some(format!("place {} ({} files): {}", step.slot, step.files, reason(&step.because)))
-        }
+        Step::Place(step) => Some(format!(
+            "place {} ({} files): {}",
+            step.slot,
+            step.files,
+            reason(&step.because)
+        )),
         Step::Refresh(step) => Some(format!(
             "refresh {} ({} changes): {}",
             step.slot,

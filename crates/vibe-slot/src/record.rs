@@ -3,6 +3,7 @@
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::record::{RecordError, SlotRecord};
 use vibe_core::limits::RECORD_BYTES;
+use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::{Sha256Digest, SlotName};
 use vibe_fs::{EntryKind, ReadError, Stat, stat_of};
 
@@ -91,6 +92,29 @@ pub fn write_record(
 }
 
 #[cfg(unix)]
+/// Renames what lies where the record of `slot` belongs to the first free name of
+/// `.vibe-slot.toml.vibe-kept`, `.vibe-kept.2`, ... Returns that name.
+///
+/// # Errors
+/// The entry cannot be renamed.
+pub fn set_aside(layout: &Layout, slot: &SlotName) -> Result<String, SlotError> {
+    let record = layout.record(slot);
+    let mut count = 1_usize;
+    loop {
+        let suffix = match count {
+            1 => String::new(),
+            _ => format!(".{count}"),
+        };
+        let name = format!("{RECORD_NAME}.vibe-kept{suffix}");
+        let kept = layout.slot(slot).join(&name);
+        if stat_of(&kept)?.is_none() {
+            vibe_fs::rename_over(&record, &kept)?;
+            return Ok(name);
+        }
+        count += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
