@@ -86,12 +86,12 @@ struct Nesting {
 impl Nesting {
     fn step(&mut self, token: TokenKind) {
         match token {
-            TokenKind::Newline if self.brackets.is_empty() => {
+            TokenKind::Newline => {
                 self.end_key();
                 self.in_header = false;
                 self.after_equals = false;
             }
-            TokenKind::Newline | TokenKind::Comma => self.end_key(),
+            TokenKind::Comma => self.end_key(),
             TokenKind::Dot => self.dot(),
             // No header has one: what follows on a malformed line is counted as well.
             TokenKind::Equals => {
@@ -607,4 +607,22 @@ fn parse_duration(text: &str) -> Option<u64> {
     }
     let seconds = digits.parse::<u64>().ok()?.checked_mul(unit_seconds)?;
     (1..=DAY_SECONDS).contains(&seconds).then_some(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_index_agrees_with_the_position_in_the_text() {
+        let text = "a\n\nb\u{e9}c\nlonger\nx";
+        let lines = LineIndex::new(text);
+        for offset in (0..=text.len()).filter(|offset| text.is_char_boundary(*offset)) {
+            assert_eq!(
+                lines.position(offset),
+                Position::of(text, offset),
+                "{offset}"
+            );
+        }
+    }
 }
