@@ -1,1 +1,11 @@
-//! Black-box suite of the vibe binary: one module a command.
+//! Black-box suite of the vibe binary: one module a command, each test in a world of its own.
+//!
+//! A test reads: given these packages, run this, expect this exit code, this text and this tree.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests start the binary, and fail by panicking"
+)]
+
+mod install;
+mod support;
