@@ -53,10 +53,7 @@ fn write_renamed(
     durability: Durability,
     rename: Rename,
 ) -> Result<(), FsError> {
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(target);
     match write_and_rename(target, bytes, staging, durability, rename) {
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
             write_and_rename(target, bytes, directory, durability, rename)?;
@@ -66,6 +63,13 @@ fn write_renamed(
     match durability {
         Durability::Synced => sync_directory(directory),
         Durability::Unsynced => Ok(()),
+    }
+}
+
+fn directory_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 
@@ -132,6 +136,12 @@ mod tests {
         fn staged(&self) -> usize {
             fs::read_dir(self.at("staging")).unwrap().count()
         }
+    }
+
+    #[test]
+    fn a_bare_name_lies_in_the_working_directory() {
+        assert_eq!(directory_of(Path::new("a/b")), Path::new("a"));
+        assert_eq!(directory_of(Path::new("a")), Path::new("."));
     }
 
     #[test]

@@ -137,6 +137,17 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_another_made_meanwhile_is_looked_at_again() {
+        let world = world();
+        let path = relative("real/inner/new/file");
+        make_from(world.path(), &path, &relative("real")).unwrap();
+        assert!(!world.path().join("real/inner/new").exists());
+        let gone = world.path().join("gone");
+        let error = make_from(&gone, &path, &relative("real")).unwrap_err();
+        assert!(error.is_not_found());
+    }
+
+    #[test]
     fn parents_are_never_made_through_a_link_or_a_file() {
         let world = world();
         for (path, kind) in [

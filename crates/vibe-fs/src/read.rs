@@ -51,9 +51,8 @@ pub fn read_if_exists(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, 
         return Ok(None);
     };
     check_file(path, stat.kind)?;
-    let (file, metadata) = match open_to_read(path) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        opened => opened?,
+    let Some((file, metadata)) = unless_absent(open_to_read(path))? else {
+        return Ok(None);
     };
     check_file(path, Stat::from_metadata(&metadata).kind)?;
     check_size(path, metadata.len(), limit_bytes)?;
@@ -64,6 +63,14 @@ pub fn read_if_exists(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, 
         .map_err(FsError::at("read", path))?;
     check_size(path, bytes.len() as u64, limit_bytes)?;
     Ok(Some(bytes))
+}
+
+/// A file can go between the look at it and its opening.
+fn unless_absent<T>(opened: Result<T, FsError>) -> Result<Option<T>, FsError> {
+    match opened {
+        Err(error) if error.is_not_found() => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 fn check_file(path: &Path, kind: EntryKind) -> Result<(), ReadError> {
@@ -142,6 +149,16 @@ mod tests {
             text.ends_with("link is a symbolic link, not a regular file"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn only_absence_is_no_failure_to_open() {
+        let failed = |kind: std::io::ErrorKind| {
+            unless_absent::<()>(Err(FsError::new("open", Path::new("x"), kind.into())))
+        };
+        assert_eq!(unless_absent(Ok(1)).unwrap(), Some(1));
+        assert_eq!(failed(std::io::ErrorKind::NotFound).unwrap(), None);
+        assert!(failed(std::io::ErrorKind::PermissionDenied).is_err());
     }
 
     #[test]

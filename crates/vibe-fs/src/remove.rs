@@ -209,6 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn what_another_removed_meanwhile_is_no_failure() {
+        let removed = |kind: ErrorKind| unless_absent(Err(kind.into()), Path::new("x"));
+        assert!(removed(ErrorKind::NotFound).is_ok());
+        assert!(removed(ErrorKind::PermissionDenied).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_empty_directory_that_must_stay_is_told() {
+        crate::testing::as_ordinary_user(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let fixed = directory.path().join("fixed");
+            fs::create_dir_all(fixed.join("empty")).unwrap();
+            set_mode(&fixed, 0o555);
+            let path = RelPath::new("fixed/empty/file").unwrap();
+            let outcome = remove_empty_directories_up(directory.path(), &path);
+            set_mode(&fixed, 0o755);
+            assert_eq!(outcome.unwrap_err().path, fixed.join("empty"));
+        });
+    }
+
+    #[test]
     fn a_long_list_of_what_is_left_is_cut_and_counted() {
         let failure = |n: usize| {
             let path = PathBuf::from(format!("/x/{n}"));
