@@ -1,2 +1,97 @@
-//! The vibe command.
-fn main() {}
+//! The vibe command: talks to people and machines, and leaves the work to `vibe-install`.
+
+mod answer;
+mod arguments;
+mod commands;
+mod exit_code;
+mod observer;
+mod output;
+mod paste;
+mod render;
+mod settings;
+mod user_error;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use etcetera::BaseStrategy;
+use tracing_subscriber::EnvFilter;
+use vibe_core::Cancellation;
+
+use crate::settings::World;
+
+/// The variable that holds a filter for the log, in the syntax of `tracing`.
+const LOG_VARIABLE: &str = "VIBE_LOG";
+/// So many interrupts end the program where it stands; what it was doing is finished by the next
+/// run, as after a crash.
+const INTERRUPTS_TO_END: usize = 3;
+
+fn main() -> ExitCode {
+    let mut world = read_world();
+    world
+        .warnings
+        .extend(start_log(world.environment.get(OsStr::new(LOG_VARIABLE))));
+    let cancel = Cancellation::new();
+    if let Err(error) = watch_interrupts(cancel.clone()) {
+        world
+            .warnings
+            .push(format!("an interrupt will end vibe at once: {error}"));
+    }
+    ExitCode::from(commands::run(&world, &cancel))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment and the working directory"
+)]
+fn read_world() -> World {
+    let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    World {
+        arguments: std::env::args_os().collect(),
+        environment,
+        directory: std::env::current_dir(),
+        executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vibe")),
+        platform_config: etcetera::choose_base_strategy()
+            .ok()
+            .map(|base| base.config_dir()),
+        stdout_is_terminal: std::io::stdout().is_terminal(),
+        stderr_is_terminal: std::io::stderr().is_terminal(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Starts the log on standard error if `filter` asks for one; a filter that makes no sense is a
+/// warning.
+fn start_log(filter: Option<&OsString>) -> Option<String> {
+    let filter = filter?.to_string_lossy();
+    if filter.is_empty() {
+        return None;
+    }
+    match EnvFilter::try_new(&filter) {
+        Ok(filter) => {
+            tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .with_writer(std::io::stderr)
+                .with_ansi(false)
+                .log_internal_errors(false)
+                .init();
+            None
+        }
+        Err(error) => Some(format!(
+            "{LOG_VARIABLE} is no log filter, so nothing is logged: {error}"
+        )),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only main ends the process")]
+fn watch_interrupts(cancel: Cancellation) -> Result<(), ctrlc::Error> {
+    ctrlc::set_handler(move || {
+        cancel.interrupt();
+        if cancel.count() >= INTERRUPTS_TO_END {
+            std::process::exit(i32::from(exit_code::INTERRUPTED));
+        }
+    })
+}

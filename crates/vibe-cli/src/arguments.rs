@@ -1,0 +1,395 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use vibe_core::PackageId;
+use vibe_core::hook::Phase;
+use vibe_core::specifier::Specifier;
+
+/// The longest time limit that an install hook can be given.
+const HOOK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The parsed command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "vibe",
+    version,
+    about = "A package manager for agent tooling",
+    max_term_width = 100
+)]
+pub(crate) struct Arguments {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What holds for every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Work on the project in DIR, or above it, instead of the working directory
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) project: Option<PathBuf>,
+    /// Print exactly one JSON document on standard output, also on failure
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only warnings, errors and what a command was asked to show
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Also print what was left as it is, and each step as it is taken
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub(crate) color: ColorWhen,
+    /// Use no network
+    #[arg(long, global = true)]
+    pub(crate) offline: bool,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a project, or a package
+    #[command(after_help = "Example:\n  vibe init my-package --package")]
+    Init(InitArguments),
+    /// Install what vibe.toml requires, and the packages named here
+    #[command(
+        visible_aliases = ["add", "i"],
+        after_help = "Example:\n  vibe install org.example/lint@^2.1"
+    )]
+    Install(InstallArguments),
+    /// Put packages back to what the lock says
+    #[command(after_help = "Example:\n  vibe reinstall org.example/lint --force")]
+    Reinstall(ReinstallArguments),
+    /// Prove, or restore, that everything on disk is what the lock says
+    #[command(after_help = "Example:\n  vibe verify --repair")]
+    Verify(VerifyArguments),
+    /// List the installed packages
+    #[command(after_help = "Example:\n  vibe list --json")]
+    List,
+    /// Look at install hooks, or run them
+    #[command(subcommand, after_help = "Example:\n  vibe hooks list")]
+    Hooks(HooksCommand),
+    /// Look at past runs
+    #[command(subcommand, after_help = "Example:\n  vibe runs show")]
+    Runs(RunsCommand),
+}
+
+impl Command {
+    /// The command as it is written, without its arguments.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Command::Init(_) => "init",
+            Command::Install(_) => "install",
+            Command::Reinstall(_) => "reinstall",
+            Command::Verify(_) => "verify",
+            Command::List => "list",
+            Command::Hooks(HooksCommand::List(_)) => "hooks list",
+            Command::Hooks(HooksCommand::Log(_)) => "hooks log",
+            Command::Hooks(HooksCommand::Run(_)) => "hooks run",
+            Command::Runs(RunsCommand::List) => "runs list",
+            Command::Runs(RunsCommand::Show(_)) => "runs show",
+        }
+    }
+
+    /// The options of commands that run install hooks.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        match self {
+            Command::Install(arguments) => arguments.run.clone(),
+            Command::Reinstall(arguments) => arguments.run.clone(),
+            Command::Verify(arguments) => arguments.run.clone(),
+            Command::Hooks(HooksCommand::Run(arguments)) => arguments.run.clone(),
+            Command::Init(_)
+            | Command::List
+            | Command::Hooks(HooksCommand::List(_) | HooksCommand::Log(_))
+            | Command::Runs(_) => RunOptions::default(),
+        }
+    }
+}
+
+/// The options of commands that run install hooks.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RunOptions {
+    /// Hold every install hook back; it stays due
+    #[arg(long)]
+    pub(crate) no_hooks: bool,
+    /// End an install hook after D, as in 90s or 10m; wins over every other limit
+    #[arg(long, value_name = "D", value_parser = parse_hook_timeout)]
+    pub(crate) hook_timeout: Option<Duration>,
+    /// Fail at once if another vibe works on the project, instead of waiting for it
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// The arguments of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// Where to start it; made if it is not there [default: the working directory]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Start a package, with a pair of install hooks, instead of a project
+    #[arg(long)]
+    pub(crate) package: bool,
+}
+
+/// The arguments of `install`.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArguments {
+    /// Packages to require: group/name, group/name@CONSTRAINT or path:DIR
+    #[arg(value_name = "SPEC", value_parser = Specifier::parse)]
+    pub(crate) specs: Vec<Specifier>,
+    /// Fail if vibe.lock does not satisfy vibe.toml, and leave it as it is
+    #[arg(long, visible_alias = "frozen")]
+    pub(crate) locked: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Require exactly the version that is chosen for each SPEC
+    #[arg(long, requires = "specs")]
+    pub(crate) exact: bool,
+    /// Also restore what install hooks changed in their own package
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Options of the run.
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// The arguments of `reinstall`.
+#[derive(Debug, Args)]
+pub(crate) struct ReinstallArguments {
+    /// The packages [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) packages: Vec<PackageId>,
+    /// Also restore what install hooks changed in their own package
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Options of the run.
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// The arguments of `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// The packages [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) packages: Vec<PackageId>,
+    /// Put back what is not as the lock says
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Also restore what install hooks changed in their own package
+    #[arg(long, requires = "repair")]
+    pub(crate) force: bool,
+    /// Options of the run.
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// What to do with install hooks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HooksCommand {
+    /// List the declared install hooks, and why each will or will not run next
+    #[command(after_help = "Example:\n  vibe hooks list org.example/lint")]
+    List(HooksListArguments),
+    /// Print the last output of an install hook
+    #[command(after_help = "Example:\n  vibe hooks log org.example/lint --phase post-install")]
+    Log(HooksLogArguments),
+    /// Run the install hooks of a package that are due
+    #[command(after_help = "Example:\n  vibe hooks run org.example/lint")]
+    Run(HooksRunArguments),
+}
+
+/// The arguments of `hooks list`.
+#[derive(Debug, Args)]
+pub(crate) struct HooksListArguments {
+    /// The package [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) package: Option<PackageId>,
+}
+
+/// The arguments of `hooks log`.
+#[derive(Debug, Args)]
+pub(crate) struct HooksLogArguments {
+    /// The package [default: the one whose install hook ran last]
+    #[arg(value_name = "ID")]
+    pub(crate) package: Option<PackageId>,
+    /// The phase [default: the one that ran last]
+    #[arg(long, value_name = "P", value_parser = phase_parser())]
+    pub(crate) phase: Option<Phase>,
+}
+
+/// The arguments of `hooks run`.
+#[derive(Debug, Args)]
+pub(crate) struct HooksRunArguments {
+    /// The package
+    #[arg(value_name = "ID")]
+    pub(crate) package: PackageId,
+    /// Run this phase, due or not
+    #[arg(long, value_name = "P", value_parser = phase_parser())]
+    pub(crate) phase: Option<Phase>,
+    /// Run every phase, due or not
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Options of the run.
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// What to do with past runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List the runs whose evidence is kept, the newest first
+    #[command(after_help = "Example:\n  vibe runs list")]
+    List,
+    /// Show the evidence of one run
+    #[command(after_help = "Example:\n  vibe runs show")]
+    Show(RunsShowArguments),
+}
+
+/// The arguments of `runs show`.
+#[derive(Debug, Args)]
+pub(crate) struct RunsShowArguments {
+    /// The run, as `vibe runs list` names it [default: the newest]
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+fn phase_parser() -> impl TypedValueParser<Value = Phase> {
+    PossibleValuesParser::new(Phase::ALL.map(Phase::as_str)).map(|word| {
+        Phase::ALL
+            .into_iter()
+            .find(|phase| phase.as_str() == word)
+            .expect("only the names of phases are possible values")
+    })
+}
+
+fn parse_hook_timeout(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    match duration.is_zero() || duration > HOOK_TIMEOUT_MAX {
+        true => Err("a time limit is more than nothing and at most 24h".to_owned()),
+        false => Ok(duration),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_and_every_option_a_sentence() {
+        fn check(command: &clap::Command) {
+            for sub in command
+                .get_subcommands()
+                .filter(|sub| sub.get_name() != "help")
+            {
+                assert!(sub.get_after_help().is_some(), "{}", sub.get_name());
+                assert!(sub.get_about().is_some(), "{}", sub.get_name());
+                check(sub);
+            }
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{}", argument.get_id());
+            }
+        }
+        check(&Arguments::command());
+    }
+
+    #[test]
+    fn aliases_mean_install() {
+        for word in ["install", "add", "i"] {
+            let parsed = parse(&format!("vibe {word} org.example/a --frozen")).unwrap();
+            let Command::Install(arguments) = &parsed.command else {
+                panic!("{word}")
+            };
+            assert!(arguments.locked, "{word}");
+            assert_eq!(arguments.specs.len(), 1);
+            assert_eq!(parsed.command.name(), "install");
+        }
+    }
+
+    #[test]
+    fn global_options_stand_anywhere() {
+        for line in [
+            "vibe --json --project /p list",
+            "vibe list --project /p --json",
+        ] {
+            let parsed = parse(line).unwrap();
+            assert!(parsed.global.json);
+            assert_eq!(parsed.global.project, Some(PathBuf::from("/p")));
+        }
+    }
+
+    #[test]
+    fn options_without_what_they_need_are_refused() {
+        for line in [
+            "vibe install --exact",
+            "vibe verify --force",
+            "vibe hooks run",
+            "vibe list -q -v",
+            "vibe hooks log --phase build",
+            "vibe reinstall nogroup",
+            "vibe install --hook-timeout 0s",
+            "vibe install --hook-timeout 25h",
+            "vibe install --hook-timeout soon",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn run_options_reach_every_command_that_runs_install_hooks() {
+        let options = "--no-hooks --hook-timeout 1m30s --no-wait";
+        for line in [
+            "install",
+            "reinstall",
+            "verify --repair",
+            "hooks run org.example/a",
+        ] {
+            let run = parse(&format!("vibe {line} {options}"))
+                .unwrap()
+                .command
+                .run_options();
+            assert!(run.no_hooks && run.no_wait, "{line}");
+            assert_eq!(run.hook_timeout, Some(Duration::from_secs(90)), "{line}");
+        }
+        assert_eq!(parse_hook_timeout("24h"), Ok(HOOK_TIMEOUT_MAX));
+    }
+
+    #[test]
+    fn phases_are_named_as_in_manifests() {
+        let parsed = parse("vibe hooks log --phase post-install").unwrap();
+        let Command::Hooks(HooksCommand::Log(arguments)) = parsed.command else {
+            panic!()
+        };
+        assert_eq!(arguments.phase, Some(Phase::PostInstall));
+    }
+}

@@ -1,0 +1,281 @@
+//! The commands, each in a file of its own, and what is common to them.
+
+mod hooks;
+mod init;
+mod install;
+mod list;
+mod runs;
+mod verify;
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use vibe_core::Cancellation;
+use vibe_install::{
+    Context, HookRecord, InstallError, RunReport, Settings, SystemRunner, runs_show,
+};
+
+use crate::answer::Answer;
+use crate::arguments::{Arguments, Command, Global};
+use crate::exit_code;
+use crate::observer::{Reporter, Said, Verbosity};
+use crate::output::Stream;
+use crate::paste::Paste;
+use crate::render::{self, run::View};
+use crate::settings::{World, read_config, settings};
+use crate::user_error::{FailedHook, UserError};
+
+/// What a command works with.
+struct App<'a> {
+    settings: Settings,
+    reporter: &'a Reporter<'a>,
+    runner: SystemRunner,
+    cancel: &'a Cancellation,
+    paste: Paste,
+    verbosity: Verbosity,
+    held_by: &'static str,
+    started: Instant,
+}
+
+impl App<'_> {
+    fn context(&self) -> Context<'_> {
+        Context {
+            settings: &self.settings,
+            observer: self.reporter,
+            runner: &self.runner,
+            cancel: self.cancel,
+        }
+    }
+
+    /// What the user is told of `error`.
+    fn error(&self, error: &InstallError) -> UserError {
+        let mut told = UserError::of(error, &self.paste);
+        if let Some(hook) = &mut told.hook {
+            let record = hook.record.clone();
+            hook.log = self.failed_hook(&record, None).log;
+        }
+        told
+    }
+
+    fn view(&self) -> View {
+        View {
+            verbose: self.verbosity == Verbosity::Verbose,
+            elapsed: self.started.elapsed(),
+            held_by: self.held_by,
+        }
+    }
+
+    /// The answer of a command that changes packages.
+    fn run_answer(&self, report: &RunReport, text: String) -> Result<Answer, UserError> {
+        let mut answer = Answer::new(report, text)?;
+        answer.exit_code = exit_code::of_run(report);
+        answer.failed_hooks = report
+            .flagged()
+            .map(|hook| self.failed_hook(hook, report.run.as_deref()))
+            .collect();
+        let log = |hook: &HookRecord| self.paste.line(&["hooks", "log", hook.package.as_str()]);
+        answer.hints = report
+            .flagged()
+            .map(|hook| format!("see its whole output: {}", log(hook)))
+            .collect();
+        Ok(answer)
+    }
+
+    /// A failed hook with what the evidence of `run`, or else of the newest run, says beside it.
+    /// Evidence that cannot be read takes nothing from the failure that is told.
+    fn failed_hook(&self, record: &HookRecord, run: Option<&str>) -> FailedHook {
+        let evidence = runs_show(&self.context(), run).ok().flatten();
+        let evidence =
+            evidence.filter(|run| run.hooks.iter().any(|hook| hook.started == record.started));
+        let log = evidence.as_ref().zip(record.log.as_ref());
+        FailedHook {
+            record: record.clone(),
+            variables_not_passed: evidence
+                .as_ref()
+                .is_some_and(|run| !run.variables_not_passed.is_empty()),
+            log: log.map(|(run, log)| format!("vibedeps/.state/runs/{}/{log}", run.run)),
+        }
+    }
+}
+
+/// Runs the command line; the exit code.
+pub(crate) fn run(world: &World, cancel: &Cancellation) -> u8 {
+    match Arguments::try_parse_from(&world.arguments) {
+        Ok(arguments) => run_command(world, &arguments, cancel),
+        Err(error) => not_a_command(world, &error),
+    }
+}
+
+fn run_command(world: &World, arguments: &Arguments, cancel: &Cancellation) -> u8 {
+    let global = &arguments.global;
+    let stdout = Stream::stdout(world.wants_colour(global.color, world.stdout_is_terminal));
+    let stderr = Stream::stderr(world.wants_colour(global.color, world.stderr_is_terminal));
+    let verbosity = verbosity(global);
+    let reporter = Reporter::new(&stderr, verbosity, global.json, world.stderr_is_terminal);
+    world
+        .warnings
+        .iter()
+        .for_each(|warning| reporter.warning(warning));
+    let outcome = outcome(world, arguments, &reporter, cancel);
+    let said = reporter.finish();
+    match global.json {
+        true => stdout.write(&render::document::text(
+            arguments.command.name(),
+            &outcome,
+            &said,
+        )),
+        false => show(&outcome, verbosity, &stdout, &stderr),
+    }
+    let exit_code = outcome.map_or_else(|error| error.exit_code, |answer| answer.exit_code);
+    match stdout.failure() {
+        Some(why) => {
+            let message = "the result could not be written to standard output";
+            let error = UserError::new("output", exit_code::FAILED, message).caused_by(why);
+            stderr.write(&render::error::text(&error));
+            exit_code::heaviest([exit_code, exit_code::FAILED])
+        }
+        None => exit_code,
+    }
+}
+
+fn verbosity(global: &Global) -> Verbosity {
+    match (global.quiet, global.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (false, true) => Verbosity::Verbose,
+        (false, false) => Verbosity::Normal,
+    }
+}
+
+fn outcome(
+    world: &World,
+    arguments: &Arguments,
+    reporter: &Reporter<'_>,
+    cancel: &Cancellation,
+) -> Result<Answer, UserError> {
+    let run = arguments.command.run_options();
+    let (config, warnings) = read_config(world)?;
+    warnings
+        .iter()
+        .for_each(|warning| reporter.warning(warning));
+    let app = App {
+        held_by: world.held_by(&run, &config),
+        settings: settings(world, &arguments.global, &run, config)?,
+        reporter,
+        runner: SystemRunner,
+        cancel,
+        paste: Paste::new(arguments.global.project.as_deref()),
+        verbosity: verbosity(&arguments.global),
+        started: Instant::now(),
+    };
+    match &arguments.command {
+        Command::Init(arguments) => init::run(&app, arguments),
+        Command::Install(arguments) => install::install(&app, arguments),
+        Command::Reinstall(arguments) => install::reinstall(&app, arguments),
+        Command::Verify(arguments) => verify::run(&app, arguments),
+        Command::List => list::run(&app),
+        Command::Hooks(command) => hooks::run(&app, command),
+        Command::Runs(command) => runs::run(&app, command),
+    }
+}
+
+/// Shows what came of a command to people. A quiet one shows only what it was asked to look at.
+fn show(
+    outcome: &Result<Answer, UserError>,
+    verbosity: Verbosity,
+    stdout: &Stream,
+    stderr: &Stream,
+) {
+    match outcome {
+        Ok(answer) => {
+            if verbosity != Verbosity::Quiet || answer.is_view {
+                stdout.write(&answer.text);
+            }
+            let hooks = answer.failed_hooks.iter().map(render::error::flagged_text);
+            hooks.for_each(|text| stderr.write(&text));
+            if !answer.hints.is_empty() {
+                stderr.write(&format!("{}\n", render::error::hints(&answer.hints)));
+            }
+        }
+        Err(error) => stderr.write(&render::error::text(error)),
+    }
+}
+
+/// A command line that names no command: help, the version, or a mistake.
+fn not_a_command(world: &World, error: &clap::Error) -> u8 {
+    let text = error.render();
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        let colour = world.wants_colour(Default::default(), world.stdout_is_terminal);
+        Stream::stdout(colour).write(&text.ansi().to_string());
+        return exit_code::DONE;
+    }
+    if wants_json(&world.arguments) {
+        let message = text.to_string();
+        let (message, rest) = split_usage(&message);
+        let told = UserError::new("usage", exit_code::USAGE, message);
+        let told = rest.into_iter().fold(told, UserError::caused_by);
+        Stream::stdout(false).write(&render::document::text("", &Err(told), &Said::default()));
+        return exit_code::USAGE;
+    }
+    let colour = world.wants_colour(Default::default(), world.stderr_is_terminal);
+    Stream::stderr(colour).write(&text.ansi().to_string());
+    exit_code::USAGE
+}
+
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--json")
+}
+
+/// The first line of clap's message, and the others that say something.
+fn split_usage(text: &str) -> (String, Vec<String>) {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    (message, lines.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_asked_for_before_the_double_dash_only() {
+        let check = |line: &str, expected| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(wants_json(&words), expected, "{line}");
+        };
+        check("vibe --json nonsense", true);
+        check("vibe nonsense --json", true);
+        check("vibe nonsense", false);
+        check("vibe install -- --json", false);
+    }
+
+    #[test]
+    fn a_usage_error_is_told_without_decoration() {
+        let (message, rest) = split_usage("error: no such\n\n  tip: try\n\nUsage: vibe\n");
+        assert_eq!(message, "no such");
+        assert_eq!(rest, ["tip: try", "Usage: vibe"]);
+    }
+
+    #[test]
+    fn quiet_wins_where_nothing_else_was_said() {
+        let check = |quiet, verbose, expected| {
+            let global = Global {
+                quiet,
+                verbose,
+                ..Global::default()
+            };
+            assert_eq!(verbosity(&global), expected);
+        };
+        check(false, false, Verbosity::Normal);
+        check(true, false, Verbosity::Quiet);
+        check(false, true, Verbosity::Verbose);
+    }
+}

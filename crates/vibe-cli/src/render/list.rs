@@ -1,0 +1,71 @@
+//! The installed packages.
+
+use vibe_core::hook::{Phase, PhaseState};
+use vibe_install::PackageSummary;
+
+use super::{columns, count};
+
+/// One line for each package, with what is not as it should be.
+pub(crate) fn text(packages: &[PackageSummary]) -> String {
+    if packages.is_empty() {
+        return "the project requires no packages\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = packages.iter().map(cells).collect();
+    columns(&rows).join("\n") + "\n"
+}
+
+fn cells(package: &PackageSummary) -> Vec<String> {
+    let mut cells = vec![package.id.to_string(), package.version.clone()];
+    match package.installed {
+        true => cells.extend([
+            package.link_mode.to_owned(),
+            package
+                .files
+                .map(|files| count(files, "file"))
+                .unwrap_or_default(),
+        ]),
+        false => cells.extend(["not installed".to_owned(), String::new()]),
+    }
+    let open = package
+        .phases
+        .iter()
+        .filter(|phase| phase.state != PhaseState::Done);
+    let open: Vec<String> = open
+        .map(|phase| open_phase(phase.phase, phase.state))
+        .collect();
+    cells.push(open.join(", "));
+    cells
+}
+
+fn open_phase(phase: Phase, state: PhaseState) -> String {
+    format!("{phase} {}", state.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::testing::package;
+    use vibe_install::PhaseSummary;
+
+    #[test]
+    fn a_list_shows_what_is_open() {
+        let phase = |phase, state| PhaseSummary { phase, state };
+        let mut open = package("org.example/a", "1.0.0");
+        open.phases = vec![
+            phase(Phase::PreInstall, PhaseState::Done),
+            phase(Phase::PostInstall, PhaseState::Owed),
+        ];
+        let mut absent = package("org.example/long", "10.0.0");
+        absent.installed = false;
+        let mut unread = package("org.example/z", "1.0.0");
+        unread.files = None;
+        assert_eq!(
+            text(&[open, absent, unread]),
+            "org.example/a     1.0.0   copy           2 files  post-install owed
+org.example/long  10.0.0  not installed
+org.example/z     1.0.0   copy
+"
+        );
+        assert_eq!(text(&[]), "the project requires no packages\n");
+    }
+}

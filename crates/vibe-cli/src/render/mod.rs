@@ -1,0 +1,100 @@
+//! Text and JSON of results and errors. Everything here is a function from values to text.
+
+pub(crate) mod document;
+pub(crate) mod error;
+pub(crate) mod hooks;
+pub(crate) mod list;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod style;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod verify;
+
+use std::time::Duration;
+
+use vibe_core::SlotName;
+
+/// `count` with its noun: `1 package`, `2 packages`.
+pub(crate) fn count(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// A duration for people: `0.2s`, `1m 05s`. Rounded down.
+pub(crate) fn seconds(duration: Duration) -> String {
+    let tenths = duration.as_millis() / 100;
+    match tenths < 600 {
+        true => format!("{}.{}s", tenths / 10, tenths % 10),
+        false => format!("{}m {:02}s", tenths / 600, tenths / 10 % 60),
+    }
+}
+
+/// The same for milliseconds.
+pub(crate) fn milliseconds(duration_ms: u64) -> String {
+    seconds(Duration::from_millis(duration_ms))
+}
+
+/// One line for each row, its cells in columns that are two spaces apart.
+pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let cell_width =
+        |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| cell.chars().count());
+    let widths: Vec<usize> = (0..count)
+        .map(|column| {
+            rows.iter()
+                .map(|row| cell_width(row, column))
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).filter(|(_, width)| **width > 0);
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A slot as people name it: `org.example/lint 2.1.0`.
+pub(crate) fn named(slot: &SlotName) -> String {
+    format!("{} {}", slot.package(), slot.version())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_durations_read_well() {
+        assert_eq!(count(0, "file"), "0 files");
+        assert_eq!(count(1, "file"), "1 file");
+        for (ms, text) in [
+            (0, "0.0s"),
+            (199, "0.1s"),
+            (12_345, "12.3s"),
+            (59_999, "59.9s"),
+            (60_000, "1m 00s"),
+            (125_900, "2m 05s"),
+        ] {
+            assert_eq!(milliseconds(ms), text);
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let rows = [
+            row(&["é", "", "x"]),
+            row(&["long", "", "y", ""]),
+            row(&["a"]),
+        ];
+        assert_eq!(columns(&rows), ["é     x", "long  y", "a"]);
+        assert_eq!(columns(&[]), Vec::<String>::new());
+    }
+}

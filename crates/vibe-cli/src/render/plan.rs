@@ -1,0 +1,216 @@
+//! What a run would do, in the order it would.
+
+use vibe_core::hook::Phase;
+use vibe_core::plan::{HookDecision, RunHook, Step};
+use vibe_core::text::escape;
+use vibe_install::RunReport;
+use vibe_install::wording::reason;
+
+use super::run::{change_line, nothing_to_do};
+use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
+use super::{columns, count};
+
+/// Every step with its reason.
+pub(crate) fn lines(report: &RunReport, verbose: bool) -> Vec<String> {
+    let is_shown = |step: &&Step| verbose || !matches!(step, Step::Keep(_));
+    let steps: Vec<&Step> = report.plan.steps.iter().filter(is_shown).collect();
+    let rows: Vec<Vec<String>> = steps.iter().map(|step| cells(step)).collect();
+    let mut lines = Vec::new();
+    for (step, row) in steps.iter().zip(columns(&rows)) {
+        let (style, sign) = sign(step);
+        lines.push(format!("{} {row}", paint(style, sign)));
+        lines.extend(
+            details(step, verbose)
+                .into_iter()
+                .map(|detail| format!("    {detail}")),
+        );
+    }
+    let files = [
+        ("vibe.lock", report.lock_changed),
+        ("vibe.toml", report.manifest_changed),
+    ];
+    let written = files.into_iter().filter(|(_, changed)| *changed);
+    lines.extend(written.map(|(file, _)| format!("{} {file}", paint(CHANGED, "~"))));
+    lines
+}
+
+/// The last line.
+pub(crate) fn summary(report: &RunReport) -> String {
+    let steps = report
+        .plan
+        .steps
+        .iter()
+        .filter(|step| step.is_work())
+        .count();
+    match (steps, report.lock_changed || report.manifest_changed) {
+        (0, false) => nothing_to_do(report),
+        (0, true) => "dry run: nothing was changed".to_owned(),
+        _ => format!(
+            "dry run: nothing was changed; {} to do",
+            count(steps, "step")
+        ),
+    }
+}
+
+fn sign(step: &Step) -> (anstyle::Style, &'static str) {
+    match step {
+        Step::Place(_) => (ADDED, "+"),
+        Step::Refresh(_) => (CHANGED, "~"),
+        Step::Remove(_) => (REMOVED, "-"),
+        Step::Keep(_) => (DIM, "="),
+        Step::RunHook(_) => (DIM, ">"),
+    }
+}
+
+fn cells(step: &Step) -> Vec<String> {
+    let slot = step.slot();
+    let (what, why) = match step {
+        Step::Place(step) => (count(step.files, "file"), escape(&reason(&step.because))),
+        Step::Refresh(step) => (count(step.files, "file"), escape(&reason(&step.because))),
+        Step::Keep(_) => (String::new(), "as it should be".to_owned()),
+        Step::Remove(_) => (String::new(), "nothing requires it".to_owned()),
+        Step::RunHook(step) => (
+            decision(step.decision, step.phase),
+            step.because.as_str().to_owned(),
+        ),
+    };
+    vec![
+        slot.package().to_string(),
+        slot.version().to_owned(),
+        what,
+        why,
+    ]
+}
+
+fn decision(decision: HookDecision, phase: Phase) -> String {
+    let word = match decision {
+        HookDecision::Run => "run",
+        HookDecision::Ask => "ask",
+        HookDecision::Held => "held",
+    };
+    format!("{word} {phase}")
+}
+
+fn details(step: &Step, verbose: bool) -> Vec<String> {
+    match step {
+        Step::Refresh(step) => step
+            .changes
+            .iter()
+            .filter_map(|change| change_line(change, verbose))
+            .collect(),
+        Step::Remove(step) => step
+            .kept
+            .iter()
+            .map(|path| format!("keep {}", escape(path)))
+            .collect(),
+        Step::RunHook(step) => vec![script(step)],
+        Step::Place(_) | Step::Keep(_) => Vec::new(),
+    }
+}
+
+fn script(step: &RunHook) -> String {
+    format!(
+        "{}  {}",
+        escape(step.script.as_str()),
+        step.sha256.prefixed()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::run::{View, text};
+    use crate::render::testing::{package, path, plain, slot};
+    use std::time::Duration;
+    use vibe_core::hook::{HookReason, Interpreter};
+    use vibe_core::plan::{Keep, Place, PlacePlan, Remove, SlotReason};
+    use vibe_core::{Sha256Digest, Tree};
+
+    fn run_hook(decision: HookDecision) -> Step {
+        Step::RunHook(RunHook {
+            slot: slot("org.example/lint", "1.0.0"),
+            phase: Phase::PreInstall,
+            script: path("hooks/a.sh"),
+            sha256: Sha256Digest::of(b"script"),
+            interpreter: Interpreter::Bash,
+            program: "/bin/bash".into(),
+            decision,
+            because: HookReason::Install,
+        })
+    }
+
+    fn shown(steps: Vec<Step>, lock_changed: bool, verbose: bool) -> String {
+        let report = RunReport {
+            dry_run: true,
+            plan: PlacePlan { steps },
+            lock_changed,
+            packages: vec![package("org.example/lint", "1.0.0")],
+            ..RunReport::default()
+        };
+        let view = View {
+            verbose,
+            elapsed: Duration::ZERO,
+            held_by: "--no-hooks",
+        };
+        plain(&text(&report, &view))
+    }
+
+    #[test]
+    fn a_dry_run_shows_every_step_with_its_reason() {
+        let tree = Tree::new(Vec::new()).unwrap().id();
+        let slot_name = slot("org.example/lint", "1.0.0");
+        let because = SlotReason::New;
+        let why = reason(&because);
+        let old = slot("org.example/old", "0.1.0");
+        let kept = vec!["x".to_owned()];
+        let steps = vec![
+            Step::Place(Place {
+                slot: slot_name,
+                tree,
+                files: 1,
+                because,
+                row: None,
+            }),
+            Step::Keep(Keep {
+                slot: slot("org.example/k", "1.0.0"),
+                tree,
+                row: None,
+            }),
+            run_hook(HookDecision::Run),
+            run_hook(HookDecision::Held),
+            Step::Remove(Remove {
+                slot: old,
+                files: Vec::new(),
+                made: Vec::new(),
+                kept,
+            }),
+        ];
+        let digest = Sha256Digest::of(b"script").prefixed();
+        let expected = format!(
+            "+ org.example/lint  1.0.0  1 file            {why}
+> org.example/lint  1.0.0  run pre-install   install
+    hooks/a.sh  {digest}
+> org.example/lint  1.0.0  held pre-install  install
+    hooks/a.sh  {digest}
+- org.example/old   0.1.0                    nothing requires it
+    keep x
+~ vibe.lock
+dry run: nothing was changed; 3 steps to do
+"
+        );
+        assert_eq!(shown(steps.clone(), true, false), expected);
+        assert!(shown(steps, true, true).contains("\n= org.example/k"));
+    }
+
+    #[test]
+    fn a_dry_run_without_work_says_so() {
+        assert_eq!(
+            shown(Vec::new(), false, false),
+            "nothing to do: 1 package is up to date\n"
+        );
+        let lock_only = shown(Vec::new(), true, false);
+        assert_eq!(lock_only, "~ vibe.lock\ndry run: nothing was changed\n");
+        let asked = shown(vec![run_hook(HookDecision::Ask)], false, false);
+        assert!(asked.starts_with("> org.example/lint  1.0.0  ask pre-install  install\n"));
+    }
+}

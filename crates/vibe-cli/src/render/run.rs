@@ -1,0 +1,524 @@
+//! What a run did, package by package.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anstyle::Style;
+use vibe_core::SlotName;
+use vibe_core::hook::PhaseState;
+use vibe_core::plan::{FileChange, SlotReason, Step};
+use vibe_core::text::escape;
+use vibe_install::wording::reason;
+use vibe_install::{HookOutcome, HookRecord, RunReport};
+
+use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
+use super::{columns, count, milliseconds, plan, seconds};
+
+/// How a report is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View {
+    /// Also what was left as it is.
+    pub(crate) verbose: bool,
+    /// How long the command took.
+    pub(crate) elapsed: Duration,
+    /// What holds install hooks back where something does.
+    pub(crate) held_by: &'static str,
+}
+
+/// One package in the list.
+struct Entry<'a> {
+    slot: &'a SlotName,
+    style: Style,
+    sign: &'static str,
+    cells: Vec<String>,
+    details: Vec<String>,
+}
+
+/// The report as lines.
+pub(crate) fn text(report: &RunReport, view: &View) -> String {
+    let mut lines = Vec::new();
+    if let Some(root) = &report.started_project {
+        lines.push(format!(
+            "started a project in {}",
+            escape(&root.to_string_lossy())
+        ));
+    }
+    match report.dry_run {
+        true => lines.extend(plan::lines(report, view.verbose)),
+        false => lines.extend(package_lines(report, view.verbose)),
+    }
+    if report.manifest_changed && !report.dry_run {
+        lines.push("wrote vibe.toml".to_owned());
+    }
+    lines.extend(held_line(report, view.held_by));
+    lines.push(match report.dry_run {
+        true => plan::summary(report),
+        false => summary(report, view.elapsed),
+    });
+    lines.join("\n") + "\n"
+}
+
+/// What is said where nothing had to be done.
+pub(crate) fn nothing_to_do(report: &RunReport) -> String {
+    match report.packages.len() {
+        0 => "nothing to do: the project requires no packages".to_owned(),
+        1 => "nothing to do: 1 package is up to date".to_owned(),
+        packages => format!("nothing to do: {packages} packages are up to date"),
+    }
+}
+
+fn package_lines(report: &RunReport, verbose: bool) -> Vec<String> {
+    let mut entries: Vec<Entry<'_>> = report
+        .done
+        .iter()
+        .filter_map(|step| entry(step, report, verbose))
+        .collect();
+    entries.extend(hook_only_entries(report, &entries));
+    entries.sort_by(|one, other| {
+        let key = |entry: &Entry<'_>| (entry.slot.package().clone(), entry.sign != "-");
+        key(one).cmp(&key(other))
+    });
+    let cells: Vec<Vec<String>> = entries.iter().map(|entry| entry.cells.clone()).collect();
+    let mut lines = Vec::new();
+    for (entry, line) in entries.iter().zip(columns(&cells)) {
+        lines.push(format!("{} {line}", paint(entry.style, entry.sign)));
+        lines.extend(entry.details.iter().map(|detail| format!("    {detail}")));
+        if entry.sign != "-" {
+            lines.extend(hook_lines(report, entry.slot));
+        }
+    }
+    lines
+}
+
+fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<'a>> {
+    let slot = step.slot();
+    let (style, sign, cells, details) = match step {
+        Step::Place(step) => (
+            ADDED,
+            "+",
+            placed_cells(slot, report, step.files, &step.because),
+            Vec::new(),
+        ),
+        Step::Refresh(step) => {
+            let cells = placed_cells(slot, report, step.files, &step.because);
+            (
+                CHANGED,
+                "~",
+                cells,
+                step.changes
+                    .iter()
+                    .filter_map(|c| change_line(c, verbose))
+                    .collect(),
+            )
+        }
+        Step::Remove(step) => {
+            let kept = |path: &String| format!("kept {}", escape(path));
+            (
+                REMOVED,
+                "-",
+                id_cells(slot),
+                step.kept.iter().map(kept).collect(),
+            )
+        }
+        Step::Keep(_) if verbose => (DIM, "=", id_cells(slot), Vec::new()),
+        Step::Keep(_) | Step::RunHook(_) => return None,
+    };
+    Some(Entry {
+        slot,
+        style,
+        sign,
+        cells,
+        details,
+    })
+}
+
+/// Packages that are as they were, but whose install hooks were due.
+fn hook_only_entries<'a>(report: &'a RunReport, shown: &[Entry<'_>]) -> Vec<Entry<'a>> {
+    let shown: BTreeSet<String> = shown.iter().map(|entry| entry.slot.directory()).collect();
+    let mut seen = BTreeSet::new();
+    report
+        .hooks
+        .iter()
+        .map(|hook| &hook.slot)
+        .filter(|slot| !shown.contains(&slot.directory()) && seen.insert(slot.directory()))
+        .map(|slot| Entry {
+            slot,
+            style: DIM,
+            sign: "=",
+            cells: id_cells(slot),
+            details: Vec::new(),
+        })
+        .collect()
+}
+
+fn id_cells(slot: &SlotName) -> Vec<String> {
+    vec![slot.package().to_string(), slot.version().to_owned()]
+}
+
+fn placed_cells(
+    slot: &SlotName,
+    report: &RunReport,
+    files: usize,
+    because: &SlotReason,
+) -> Vec<String> {
+    let package = report.packages.iter().find(|package| package.slot == *slot);
+    let mut cells = id_cells(slot);
+    cells.push(package.map_or("", |package| package.link_mode).to_owned());
+    cells.push(count(files, "file"));
+    if *because != SlotReason::New {
+        cells.push(escape(&reason(because)));
+    }
+    cells
+}
+
+/// A change in a slot; what touches something of the user's is always named.
+pub(crate) fn change_line(change: &FileChange, verbose: bool) -> Option<String> {
+    let shown = |path: &vibe_core::RelPath| escape(path.as_str());
+    match change {
+        FileChange::SetAside { path, to } => {
+            Some(format!("set aside {} as {}", shown(path), shown(to)))
+        }
+        FileChange::RemoveMade { path } if verbose => Some(format!("removed {}", shown(path))),
+        FileChange::Delete { path } if verbose => Some(format!("removed {}", shown(path))),
+        FileChange::Write { path, .. } if verbose => Some(format!("wrote {}", shown(path))),
+        FileChange::RemoveMade { .. } | FileChange::Delete { .. } | FileChange::Write { .. } => {
+            None
+        }
+    }
+}
+
+fn hook_lines(report: &RunReport, slot: &SlotName) -> Vec<String> {
+    let hooks: Vec<&HookRecord> = report
+        .hooks
+        .iter()
+        .filter(|hook| hook.slot == *slot)
+        .collect();
+    let rows: Vec<Vec<String>> = hooks.iter().map(|hook| hook_cells(hook)).collect();
+    let mut lines = Vec::new();
+    for (hook, row) in hooks.iter().zip(columns(&rows)) {
+        lines.push(format!("    {row}"));
+        lines.extend(
+            hook.remarks
+                .iter()
+                .map(|remark| format!("      {}", escape(remark))),
+        );
+    }
+    lines
+}
+
+fn hook_cells(hook: &HookRecord) -> Vec<String> {
+    vec![
+        hook.phase.to_string(),
+        escape(hook.script.as_str()),
+        ending(hook),
+        hook.duration_ms.map(milliseconds).unwrap_or_default(),
+    ]
+}
+
+/// How an install hook ended: `ok`, `failed (exit 3)`, `held back`.
+pub(crate) fn ending(hook: &HookRecord) -> String {
+    match hook.outcome {
+        HookOutcome::Ran => "ok".to_owned(),
+        HookOutcome::Failed => format!("failed ({})", escape(&hook.ending())),
+        HookOutcome::Skipped => "held back".to_owned(),
+        HookOutcome::Declined => "not accepted".to_owned(),
+        HookOutcome::Interrupted => "interrupted".to_owned(),
+    }
+}
+
+/// Says that something asked for was not done: phases that were held back now or before.
+fn held_line(report: &RunReport, held_by: &str) -> Option<String> {
+    let held = |state: PhaseState| {
+        let phases = report.packages.iter().flat_map(|package| &package.phases);
+        phases.filter(|phase| phase.state == state).count()
+    };
+    let skipped = held(PhaseState::Skipped);
+    let declined = held(PhaseState::Declined);
+    let mut parts = Vec::new();
+    if skipped > 0 {
+        parts.push(format!("{skipped} (by {held_by})"));
+    }
+    if declined > 0 {
+        parts.push(format!("{declined} (not accepted)"));
+    }
+    let shown = !parts.is_empty() && !report.dry_run;
+    shown.then(|| format!("install hooks held back: {}", parts.join(", ")))
+}
+
+fn summary(report: &RunReport, elapsed: Duration) -> String {
+    let parts = summary_parts(report);
+    match (parts.is_empty(), report.lock_changed) {
+        (false, _) => format!("{} in {}", parts.join(", "), seconds(elapsed)),
+        (true, true) => format!("wrote vibe.lock in {}", seconds(elapsed)),
+        (true, false) => nothing_to_do(report),
+    }
+}
+
+fn summary_parts(report: &RunReport) -> Vec<String> {
+    let (mut installed, mut refreshed, mut removed, mut files) = (0, 0, 0, 0);
+    for step in &report.done {
+        match step {
+            Step::Place(step) => {
+                installed += 1;
+                files += step.files;
+            }
+            Step::Refresh(step) => {
+                refreshed += 1;
+                files += written(&step.changes);
+            }
+            Step::Remove(_) => removed += 1,
+            Step::Keep(_) | Step::RunHook(_) => {}
+        }
+    }
+    let started = [
+        HookOutcome::Ran,
+        HookOutcome::Failed,
+        HookOutcome::Interrupted,
+    ];
+    let ran = report
+        .hooks
+        .iter()
+        .filter(|hook| started.contains(&hook.outcome))
+        .count();
+    let deeds = [
+        ("installed", installed),
+        ("refreshed", refreshed),
+        ("removed", removed),
+    ];
+    let mut parts: Vec<String> = deeds
+        .into_iter()
+        .filter(|(_, packages)| *packages > 0)
+        .map(|(deed, packages)| format!("{deed} {}", count(packages, "package")))
+        .collect();
+    if installed + refreshed > 0 {
+        let place = usize::from(installed > 0) + usize::from(refreshed > 0);
+        parts.insert(place, count(files, "file"));
+    }
+    if ran > 0 {
+        parts.push(format!("ran {}", count(ran, "install hook")));
+    }
+    parts
+}
+
+fn written(changes: &[FileChange]) -> usize {
+    changes
+        .iter()
+        .filter(|change| matches!(change, FileChange::Write { .. }))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::testing::{hook, package, path, plain, slot};
+    use vibe_core::hook::Phase;
+    use vibe_core::plan::{Keep, Place, Refresh, Remove, Undo, WriteReason};
+    use vibe_core::{Sha256Digest, Tree, TreeId};
+    use vibe_install::PhaseSummary;
+
+    fn tree() -> TreeId {
+        Tree::new(Vec::new()).unwrap().id()
+    }
+
+    fn place(package: &str, files: usize, because: SlotReason) -> Step {
+        let slot = slot(package, "1.0.0");
+        Step::Place(Place {
+            slot,
+            tree: tree(),
+            files,
+            because,
+            row: None,
+        })
+    }
+
+    fn refresh(package: &str) -> Step {
+        let written = FileChange::Write {
+            path: path("b.txt"),
+            sha256: Sha256Digest::of(b""),
+            exec: false,
+            because: WriteReason::Drifted,
+        };
+        let aside = FileChange::SetAside {
+            path: path("a.txt"),
+            to: path("a.txt.vibe-kept"),
+        };
+        Step::Refresh(Refresh {
+            slot: slot(package, "1.0.0"),
+            tree: tree(),
+            files: 12,
+            because: SlotReason::Drift { files: 1 },
+            changes: vec![
+                aside,
+                written,
+                FileChange::Delete {
+                    path: path("c.txt"),
+                },
+            ],
+            undo: Undo::None,
+            row: None,
+        })
+    }
+
+    fn remove(package: &str, version: &str) -> Step {
+        let kept = vec!["mine.txt".to_owned()];
+        let slot = slot(package, version);
+        Step::Remove(Remove {
+            slot,
+            files: Vec::new(),
+            made: Vec::new(),
+            kept,
+        })
+    }
+
+    fn shown(report: &RunReport, verbose: bool) -> String {
+        let view = View {
+            verbose,
+            elapsed: Duration::from_millis(250),
+            held_by: "--no-hooks",
+        };
+        plain(&text(report, &view))
+    }
+
+    fn check(report: RunReport, expected: &str) {
+        assert_eq!(shown(&report, false), expected);
+    }
+
+    #[test]
+    fn a_run_shows_every_package_it_changed_and_what_it_kept() {
+        let keep = Step::Keep(Keep {
+            slot: slot("org.example/same", "1.0.0"),
+            tree: tree(),
+            row: None,
+        });
+        let moved = SlotReason::Version {
+            from: "0.9.0".to_owned(),
+        };
+        let report = RunReport {
+            done: vec![
+                keep,
+                refresh("org.example/lint"),
+                place("org.example/new", 1, SlotReason::New),
+                place("org.example/a", 3, moved.clone()),
+                remove("org.example/a", "0.9.0"),
+            ],
+            packages: vec![
+                package("org.example/a", "1.0.0"),
+                package("org.example/lint", "1.0.0"),
+            ],
+            ..RunReport::default()
+        };
+        let (moved, drift) = (reason(&moved), reason(&SlotReason::Drift { files: 1 }));
+        let expected = format!(
+            "- org.example/a     0.9.0
+    kept mine.txt
++ org.example/a     1.0.0  copy  3 files   {moved}
+~ org.example/lint  1.0.0  copy  12 files  {drift}
+    set aside a.txt as a.txt.vibe-kept
++ org.example/new   1.0.0        1 file
+installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 0.2s
+"
+        );
+        assert_eq!(shown(&report, false), expected);
+        let verbose = shown(&report, true);
+        assert!(
+            verbose.contains("\n= org.example/same  1.0.0\n"),
+            "{verbose}"
+        );
+        assert!(
+            verbose.contains("\n    wrote b.txt\n    removed c.txt\n"),
+            "{verbose}"
+        );
+    }
+
+    #[test]
+    fn install_hooks_stand_under_their_package() {
+        let mut failed = hook("org.example/b", Phase::PostInstall, HookOutcome::Failed);
+        failed.remarks = vec!["changed vibe.lock".to_owned()];
+        let report = RunReport {
+            done: vec![place("org.example/a", 2, SlotReason::New)],
+            hooks: vec![
+                hook("org.example/a", Phase::PreInstall, HookOutcome::Ran),
+                failed,
+                hook(
+                    "org.example/a",
+                    Phase::PostInstall,
+                    HookOutcome::Interrupted,
+                ),
+            ],
+            packages: vec![package("org.example/a", "1.0.0")],
+            ..RunReport::default()
+        };
+        check(
+            report,
+            "+ org.example/a  1.0.0  copy  2 files
+    pre-install   hooks/prepare.sh  ok           0.3s
+    post-install  hooks/prepare.sh  interrupted  0.3s
+= org.example/b  1.0.0
+    post-install  hooks/prepare.sh  failed (exit 3)  0.3s
+      changed vibe.lock
+installed 1 package, 2 files, ran 3 install hooks in 0.2s
+",
+        );
+    }
+
+    #[test]
+    fn what_was_held_back_is_said_with_who_holds_it() {
+        let mut held = package("org.example/a", "1.0.0");
+        let phase = |phase, state| PhaseSummary { phase, state };
+        held.phases = vec![
+            phase(Phase::PreInstall, PhaseState::Skipped),
+            phase(Phase::PostInstall, PhaseState::Declined),
+        ];
+        let report = RunReport {
+            up_to_date: true,
+            packages: vec![held],
+            ..RunReport::default()
+        };
+        check(
+            report,
+            "install hooks held back: 1 (by --no-hooks), 1 (not accepted)
+nothing to do: 1 package is up to date
+",
+        );
+    }
+
+    #[test]
+    fn a_run_that_changed_no_package_says_what_it_did() {
+        let packages = || {
+            vec![
+                package("org.example/a", "1.0.0"),
+                package("org.example/b", "1.0.0"),
+            ]
+        };
+        let idle = RunReport {
+            up_to_date: true,
+            packages: packages(),
+            ..RunReport::default()
+        };
+        check(idle, "nothing to do: 2 packages are up to date\n");
+        check(
+            RunReport::default(),
+            "nothing to do: the project requires no packages\n",
+        );
+        let locked = RunReport {
+            lock_changed: true,
+            ..RunReport::default()
+        };
+        check(locked, "wrote vibe.lock in 0.2s\n");
+        let started = RunReport {
+            started_project: Some("/p".into()),
+            manifest_changed: true,
+            lock_changed: true,
+            ..RunReport::default()
+        };
+        check(
+            started,
+            "started a project in /p\nwrote vibe.toml\nwrote vibe.lock in 0.2s\n",
+        );
+        let refreshed = RunReport {
+            done: vec![refresh("org.example/a")],
+            ..RunReport::default()
+        };
+        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 1 file in 0.2s\n"));
+    }
+}

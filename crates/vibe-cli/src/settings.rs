@@ -1,0 +1,383 @@
+//! From flags, environment and config file to [`Settings`]; flag over environment over config.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use vibe_core::formats::config::{HookPolicy, UserConfig};
+use vibe_core::formats::decode::decode;
+use vibe_core::formats::diagnostic::Diagnostic;
+use vibe_core::limits::MANIFEST_BYTES;
+use vibe_core::text::{escape, shell_quote};
+use vibe_install::Settings;
+
+use crate::arguments::{ColorWhen, Global, RunOptions};
+use crate::exit_code;
+use crate::user_error::UserError;
+
+/// The variable that moves the user's files.
+const HOME_VARIABLE: &str = "VIBE_PKG_HOME";
+/// The folder of ours in the platform's config folder.
+const CONFIG_FOLDER: &str = "vibe-pkg";
+/// The user's config.
+const CONFIG_NAME: &str = "config.toml";
+
+/// What the program was started with, read once.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// The command line, the program included.
+    pub(crate) arguments: Vec<OsString>,
+    /// The environment.
+    pub(crate) environment: BTreeMap<OsString, OsString>,
+    /// The working directory.
+    pub(crate) directory: io::Result<PathBuf>,
+    /// This program.
+    pub(crate) executable: PathBuf,
+    /// The platform's folder for the configuration of programs.
+    pub(crate) platform_config: Option<PathBuf>,
+    /// Whether somebody looks at standard output.
+    pub(crate) stdout_is_terminal: bool,
+    /// Whether somebody looks at standard error.
+    pub(crate) stderr_is_terminal: bool,
+    /// What went wrong before the command began.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl World {
+    /// A variable of the environment; an empty one counts as absent.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
+            .filter(|v| !v.is_empty())
+    }
+
+    /// Whether to use colour on a stream.
+    pub(crate) fn wants_colour(&self, when: ColorWhen, is_terminal: bool) -> bool {
+        let dumb = self.variable("TERM") == Some(OsStr::new("dumb"));
+        match when {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => is_terminal && !dumb && self.variable("NO_COLOR").is_none(),
+        }
+    }
+
+    /// Where the user's config would be. Without a usable home there is none, and the defaults
+    /// hold: nothing is ever written there.
+    fn config_path(&self) -> Result<Option<PathBuf>, UserError> {
+        if let Some(home) = self.variable(HOME_VARIABLE) {
+            let home = Path::new(home);
+            if !home.is_absolute() {
+                let shown = escape(&home.to_string_lossy());
+                let message =
+                    format!("{HOME_VARIABLE} has to be an absolute path, but it is `{shown}`");
+                return Err(UserError::new("environment", exit_code::USAGE, message));
+            }
+            return Ok(Some(home.join(CONFIG_NAME)));
+        }
+        // A relative folder would be one that the project controls.
+        let folder = self
+            .platform_config
+            .as_ref()
+            .filter(|folder| folder.is_absolute());
+        Ok(folder.map(|folder| folder.join(CONFIG_FOLDER).join(CONFIG_NAME)))
+    }
+
+    /// What kept install hooks from running, given that a policy or a flag did.
+    pub(crate) fn held_by(&self, run: &RunOptions, config: &UserConfig) -> &'static str {
+        if run.no_hooks {
+            return "--no-hooks";
+        }
+        if self.variable("VIBE_NO_HOOKS").is_some() {
+            return "VIBE_NO_HOOKS";
+        }
+        match config.hook_policy {
+            HookPolicy::Never | HookPolicy::Ask => "`[hooks] policy` in config.toml",
+            HookPolicy::InstallIsConsent => "`install-hooks` in vibe.toml",
+        }
+    }
+}
+
+/// The user's config, and what is odd about it.
+pub(crate) fn read_config(world: &World) -> Result<(UserConfig, Vec<String>), UserError> {
+    let Some(path) = world.config_path()? else {
+        return Ok((UserConfig::default(), Vec::new()));
+    };
+    let bytes = match read_bounded(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok((UserConfig::default(), Vec::new()));
+        }
+        Err(error) => {
+            let message = format!("{} cannot be read", escape(&path.to_string_lossy()));
+            return Err(
+                UserError::new("config", exit_code::USAGE, message).caused_by(error.to_string())
+            );
+        }
+    };
+    parse_config(&path, &bytes)
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?
+        .take(MANIFEST_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= MANIFEST_BYTES => Ok(bytes),
+        _ => Err(io::Error::other(format!(
+            "it has more than {MANIFEST_BYTES} bytes"
+        ))),
+    }
+}
+
+fn parse_config(path: &Path, bytes: &[u8]) -> Result<(UserConfig, Vec<String>), UserError> {
+    let shown = escape(&path.to_string_lossy());
+    let refused = |diagnostic: Diagnostic| {
+        UserError::new("config", exit_code::USAGE, format!("{shown} is not valid"))
+            .at(path, &diagnostic)
+    };
+    let text = decode(bytes).map_err(refused)?;
+    let (config, warnings) = UserConfig::parse(&text).map_err(refused)?;
+    let in_file = |warning: &Diagnostic| match warning.position {
+        Some(position) => format!("{shown}:{}:{}: {warning}", position.line, position.column),
+        None => format!("{shown}: {warning}"),
+    };
+    Ok((config, warnings.iter().map(in_file).collect()))
+}
+
+/// The settings of a run.
+pub(crate) fn settings(
+    world: &World,
+    global: &Global,
+    run: &RunOptions,
+    config: UserConfig,
+) -> Result<Settings, UserError> {
+    let directory = world.directory.as_ref().map_err(|error| {
+        UserError::new(
+            "environment",
+            exit_code::FAILED,
+            "the working directory cannot be found",
+        )
+        .caused_by(error.to_string())
+    })?;
+    let mut environment = world.environment.clone();
+    if global.offline {
+        environment.insert("VIBE_OFFLINE".into(), "1".into());
+    }
+    Ok(Settings {
+        start: global
+            .project
+            .as_ref()
+            .map_or_else(|| directory.clone(), |given| directory.join(given)),
+        environment,
+        executable: world.executable.clone(),
+        command: command_line(&world.arguments),
+        version: env!("CARGO_PKG_VERSION"),
+        config,
+        no_hooks: run.no_hooks,
+        hook_timeout: run.hook_timeout,
+        wait: !run.no_wait,
+    })
+}
+
+/// The command line as one would type it, with `vibe` for the program.
+fn command_line(arguments: &[OsString]) -> String {
+    std::iter::once("vibe".to_owned())
+        .chain(
+            arguments
+                .iter()
+                .skip(1)
+                .map(|word| shell_quote(&word.to_string_lossy())),
+        )
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn world(variables: &[(&str, &str)]) -> World {
+        World {
+            arguments: ["/bin/vibe", "install", "a b"].map(OsString::from).to_vec(),
+            environment: variables
+                .iter()
+                .map(|(n, v)| (n.into(), v.into()))
+                .collect(),
+            directory: Ok(PathBuf::from("/work")),
+            executable: PathBuf::from("/bin/vibe"),
+            platform_config: None,
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn made(world: &World, global: &Global, run: &RunOptions) -> Settings {
+        settings(world, global, run, UserConfig::default()).unwrap()
+    }
+
+    #[test]
+    fn settings_come_from_the_flags() {
+        let plain = made(&world(&[]), &Global::default(), &RunOptions::default());
+        assert_eq!(plain.start, Path::new("/work"));
+        assert_eq!(plain.command, "vibe install 'a b'");
+        assert!(plain.wait && !plain.no_hooks && plain.hook_timeout.is_none());
+        let limit = Some(Duration::from_secs(3));
+        let run = RunOptions {
+            no_hooks: true,
+            hook_timeout: limit,
+            no_wait: true,
+        };
+        let global = Global {
+            project: Some("sub".into()),
+            ..Global::default()
+        };
+        let flagged = made(&world(&[]), &global, &run);
+        assert_eq!(flagged.start, Path::new("/work/sub"));
+        assert!(!flagged.wait && flagged.no_hooks);
+        assert_eq!(flagged.hook_timeout, limit);
+    }
+
+    #[test]
+    fn offline_is_told_to_install_hooks() {
+        let offline = Global {
+            offline: true,
+            ..Global::default()
+        };
+        let settings = made(&world(&[]), &offline, &RunOptions::default());
+        assert_eq!(settings.variable("VIBE_OFFLINE"), Some(OsStr::new("1")));
+        let online = made(&world(&[]), &Global::default(), &RunOptions::default());
+        assert_eq!(online.variable("VIBE_OFFLINE"), None);
+    }
+
+    #[test]
+    fn a_working_directory_that_is_gone_is_told() {
+        let mut gone = world(&[]);
+        gone.directory = Err(ErrorKind::NotFound.into());
+        let run = RunOptions::default();
+        let error = settings(&gone, &Global::default(), &run, UserConfig::default()).unwrap_err();
+        assert_eq!(error.message, "the working directory cannot be found");
+    }
+
+    #[test]
+    fn the_config_is_looked_for_in_absolute_folders_only() {
+        let path = |home: &str, platform: Option<&str>| {
+            let mut world = world(&[(HOME_VARIABLE, home)]);
+            world.platform_config = platform.map(PathBuf::from);
+            world.config_path().map_err(|error| error.exit_code)
+        };
+        assert_eq!(path("/h", Some("/c")), Ok(Some("/h/config.toml".into())));
+        assert_eq!(
+            path("", Some("/c")),
+            Ok(Some("/c/vibe-pkg/config.toml".into()))
+        );
+        assert_eq!(path("", Some(".config")), Ok(None));
+        assert_eq!(path("", None), Ok(None));
+        assert_eq!(path("relative", None), Err(exit_code::USAGE));
+    }
+
+    #[test]
+    fn no_config_means_the_defaults() {
+        let home = tempfile::tempdir().unwrap();
+        let world = world(&[(HOME_VARIABLE, home.path().to_str().unwrap())]);
+        assert_eq!(
+            read_config(&world).unwrap(),
+            (UserConfig::default(), Vec::new())
+        );
+        std::fs::write(
+            home.path().join(CONFIG_NAME),
+            "[hooks]\npolicy = \"never\"\n",
+        )
+        .unwrap();
+        assert_eq!(
+            read_config(&world).unwrap().0.hook_policy,
+            HookPolicy::Never
+        );
+    }
+
+    #[test]
+    fn a_config_that_cannot_be_read_is_refused_by_name() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(CONFIG_NAME);
+        let world = world(&[(HOME_VARIABLE, home.path().to_str().unwrap())]);
+        std::fs::create_dir(&path).unwrap();
+        assert!(
+            read_config(&world)
+                .unwrap_err()
+                .message
+                .contains(CONFIG_NAME)
+        );
+        std::fs::remove_dir(&path).unwrap();
+        let length = usize::try_from(MANIFEST_BYTES).unwrap();
+        std::fs::write(&path, "#".repeat(length)).unwrap();
+        assert_eq!(read_config(&world).unwrap().0, UserConfig::default());
+        std::fs::write(&path, "#".repeat(length + 1)).unwrap();
+        assert_eq!(read_config(&world).unwrap_err().kind, "config");
+    }
+
+    #[test]
+    fn a_wrong_config_shows_its_line_and_an_odd_one_warns() {
+        let path = Path::new("/h/config.toml");
+        let error = parse_config(path, b"[hooks]\npolicy = \"maybe\"\n").unwrap_err();
+        assert_eq!((error.kind, error.exit_code), ("config", exit_code::USAGE));
+        assert_eq!(error.place.unwrap().position.unwrap().line, 2);
+        let (_, warnings) = parse_config(path, b"[hooks]\nfoo = 1\n").unwrap();
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("/h/config.toml:2:"), "{warnings:?}");
+    }
+
+    #[test]
+    fn colour_is_for_terminals_that_want_it() {
+        let check = |variables: &[(&str, &str)], when, is_terminal, expected| {
+            let found = world(variables).wants_colour(when, is_terminal);
+            assert_eq!(found, expected, "{variables:?} {when:?} {is_terminal}");
+        };
+        check(&[], ColorWhen::Auto, true, true);
+        check(&[("NO_COLOR", "")], ColorWhen::Auto, true, true);
+        check(&[("NO_COLOR", "1")], ColorWhen::Auto, true, false);
+        check(&[("TERM", "dumb")], ColorWhen::Auto, true, false);
+        check(&[], ColorWhen::Auto, false, false);
+        check(&[("NO_COLOR", "1")], ColorWhen::Always, false, true);
+        check(&[], ColorWhen::Never, true, false);
+    }
+
+    #[test]
+    fn what_holds_install_hooks_back_is_named() {
+        let check = |variables: &[(&str, &str)], no_hooks, hook_policy, expected| {
+            let config = UserConfig {
+                hook_policy,
+                ..UserConfig::default()
+            };
+            let run = RunOptions {
+                no_hooks,
+                ..RunOptions::default()
+            };
+            assert_eq!(world(variables).held_by(&run, &config), expected);
+        };
+        let set = [("VIBE_NO_HOOKS", "1")];
+        check(&set, true, HookPolicy::Never, "--no-hooks");
+        check(&set, false, HookPolicy::Never, "VIBE_NO_HOOKS");
+        check(
+            &[],
+            false,
+            HookPolicy::Never,
+            "`[hooks] policy` in config.toml",
+        );
+        check(
+            &[],
+            false,
+            HookPolicy::Ask,
+            "`[hooks] policy` in config.toml",
+        );
+        check(
+            &[],
+            false,
+            HookPolicy::InstallIsConsent,
+            "`install-hooks` in vibe.toml",
+        );
+    }
+}

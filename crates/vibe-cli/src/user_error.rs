@@ -1,0 +1,776 @@
+//! Every error as the user meets it: a kind, what failed, why, what to do, and the exit code.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use vibe_core::PackageId;
+use vibe_core::formats::diagnostic::{Diagnostic, Position};
+use vibe_core::formats::lock::LockError;
+use vibe_core::formats::record::RecordError;
+use vibe_core::text::{escape, nearest};
+use vibe_install::{FetchError, HookRecord, InstallError, SlotError, Unsolved};
+
+use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
+use crate::paste::Paste;
+
+/// The hint after everything that only bad luck explains.
+const AGAIN: &str = "run the same command again";
+
+/// An error as the user meets it.
+#[derive(Debug, Clone)]
+pub(crate) struct UserError {
+    /// A word for programs, kebab-case.
+    pub(crate) kind: &'static str,
+    /// How the program ends.
+    pub(crate) exit_code: u8,
+    /// What failed, with which name or path.
+    pub(crate) message: String,
+    /// Why, from the nearest cause to the farthest, and facts that belong to it.
+    pub(crate) causes: Vec<String>,
+    /// What the user can do.
+    pub(crate) hints: Vec<String>,
+    /// Where in a file.
+    pub(crate) place: Option<Place>,
+    /// The install hook that failed.
+    pub(crate) hook: Option<Box<FailedHook>>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Where in it.
+    pub(crate) position: Option<Position>,
+    /// The line, escaped.
+    pub(crate) line_text: Option<String>,
+    /// What is wrong there.
+    pub(crate) label: String,
+}
+
+/// An install hook that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct FailedHook {
+    /// What happened.
+    pub(crate) record: HookRecord,
+    /// Whether some of the caller's variables were not passed.
+    pub(crate) variables_not_passed: bool,
+    /// Its log, relative to the project's root.
+    pub(crate) log: Option<String>,
+}
+
+impl UserError {
+    /// An error with nothing but its message.
+    pub(crate) fn new(kind: &'static str, exit_code: u8, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            exit_code,
+            message: message.into(),
+            causes: Vec::new(),
+            hints: Vec::new(),
+            place: None,
+            hook: None,
+        }
+    }
+
+    /// The same with a cause.
+    pub(crate) fn caused_by(mut self, cause: impl Into<String>) -> Self {
+        self.causes.push(cause.into());
+        self
+    }
+
+    /// The same at the place of `diagnostic` in the file `path`.
+    pub(crate) fn at(mut self, path: &Path, diagnostic: &Diagnostic) -> Self {
+        self.place = Some(Place {
+            path: path.to_path_buf(),
+            position: diagnostic.position,
+            line_text: diagnostic.line_text.clone(),
+            label: diagnostic.message.clone(),
+        });
+        self.hints.splice(0..0, diagnostic.hint.clone());
+        self
+    }
+
+    /// What the user is told of `error`.
+    pub(crate) fn of(error: &InstallError, paste: &Paste) -> Self {
+        let (kind, exit_code) = classify(error);
+        let mut found = Self::new(kind, exit_code, error.to_string());
+        found.hints = hints(error, paste);
+        match diagnostic(error) {
+            Some((path, diagnostic)) => found = found.at(&path, diagnostic),
+            None => found.causes = causes(error),
+        }
+        found.causes.extend(facts(error));
+        if let InstallError::PreInstall {
+            hook,
+            variables_not_passed,
+            ..
+        } = error
+        {
+            found.hook = Some(Box::new(FailedHook {
+                record: hook.as_ref().clone(),
+                variables_not_passed: *variables_not_passed,
+                log: None,
+            }));
+        }
+        found
+    }
+}
+
+/// The kind and the exit code of an error.
+fn classify(error: &InstallError) -> (&'static str, u8) {
+    match error {
+        InstallError::NoProject { .. } => ("no-project", USAGE),
+        InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
+        InstallError::ReadManifest { .. } => ("read-manifest", FAILED),
+        InstallError::Manifest { .. } => ("manifest", USAGE),
+        InstallError::ChangedMeanwhile { .. } => ("changed-meanwhile", FAILED),
+        InstallError::NotYet { .. } => ("not-supported", FAILED),
+        InstallError::SpecNotYet { .. } => ("not-supported", FAILED),
+        InstallError::ReadLock { .. } => ("read-lock", FAILED),
+        InstallError::LockText { .. } => ("lock", INTEGRITY),
+        InstallError::NoLock { .. } => ("no-lock", FAILED),
+        InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
+        InstallError::LockIntegrity { .. } => ("lock-integrity", INTEGRITY),
+        InstallError::NotInstalled { .. } => ("not-installed", FAILED),
+        InstallError::NoSuchRegistry { .. } => ("no-such-registry", USAGE),
+        InstallError::NotInRegistries { .. } => ("not-in-registries", FAILED),
+        InstallError::PathSource { .. } => ("path-source", FAILED),
+        InstallError::TwoSources { .. } => ("two-sources", USAGE),
+        InstallError::NotAPackage { .. } => ("not-a-package", USAGE),
+        InstallError::NotAPackageDirectory { .. } => ("not-a-package", USAGE),
+        InstallError::OtherPackage { .. } => ("other-package", USAGE),
+        InstallError::PublishedPath { .. } => ("published-path", USAGE),
+        InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
+        InstallError::Resolve { .. } => ("resolve", FAILED),
+        InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
+        InstallError::Registry(source) => ("registry", fetch_code(source)),
+        InstallError::OtherTree { .. } => ("other-tree", INTEGRITY),
+        InstallError::OtherScripts { .. } => ("other-scripts", INTEGRITY),
+        InstallError::Selection { .. } => ("hook-selection", FAILED),
+        InstallError::ReadScript { .. } => ("read-script", FAILED),
+        InstallError::Script { .. } => ("hook-script", FAILED),
+        InstallError::PathTooLong { .. } => ("path-too-long", FAILED),
+        InstallError::SlotBlocked { .. } => ("slot-blocked", FAILED),
+        InstallError::Record { .. } => ("record", INTEGRITY),
+        InstallError::RecordType { .. } => ("record", INTEGRITY),
+        InstallError::NotPlaced { .. } => ("not-placed", FAILED),
+        InstallError::Busy { .. } => ("busy", FAILED),
+        InstallError::Reentrant { .. } => ("reentrant", FAILED),
+        InstallError::PreInstall { .. } => ("pre-install", PRE_INSTALL),
+        InstallError::Interrupted => ("interrupted", INTERRUPTED),
+        InstallError::Slot(source) => ("slot", slot_code(source)),
+        InstallError::Fs(_) => ("file-system", FAILED),
+        InstallError::ReadEvidence { .. } => ("read-evidence", FAILED),
+        InstallError::AlreadyThere { .. } => ("already-there", FAILED),
+        InstallError::NoName { .. } => ("no-name", USAGE),
+    }
+}
+
+fn fetch_code(error: &FetchError) -> u8 {
+    match error {
+        FetchError::PublishedDiffers { .. } | FetchError::TreeFile { .. } => INTEGRITY,
+        _ => FAILED,
+    }
+}
+
+fn slot_code(error: &SlotError) -> u8 {
+    match error {
+        SlotError::OtherTree { .. } | SlotError::State { .. } | SlotError::Newer { .. } => {
+            INTEGRITY
+        }
+        _ => FAILED,
+    }
+}
+
+/// Where in a file the error is, if it is about the text of one.
+fn diagnostic(error: &InstallError) -> Option<(PathBuf, &Diagnostic)> {
+    match error {
+        InstallError::Manifest { path, diagnostic } => Some((path.clone(), diagnostic)),
+        InstallError::LockText {
+            path,
+            diagnostic: LockError::Malformed(diagnostic),
+        } => Some((path.clone(), diagnostic)),
+        InstallError::Record {
+            slot,
+            source: RecordError::Malformed(diagnostic),
+        } => {
+            let directory = Path::new("vibedeps").join(slot.directory());
+            Some((directory.join(".vibe-slot.toml"), diagnostic))
+        }
+        _ => None,
+    }
+}
+
+/// The chain of causes, each once: an error that speaks for its cause says the same as it.
+fn causes(error: &InstallError) -> Vec<String> {
+    let mut causes: Vec<String> = Vec::new();
+    let mut before = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if text != before {
+            causes.push(text.clone());
+        }
+        before = text;
+        next = cause.source();
+    }
+    causes
+}
+
+/// What belongs to the error and is no cause in its chain.
+fn facts(error: &InstallError) -> Vec<String> {
+    match error {
+        InstallError::LockOutOfDate { problems } | InstallError::LockIntegrity { problems } => {
+            problems.iter().map(ToString::to_string).collect()
+        }
+        InstallError::PreInstall { not_undone, .. } => not_undone.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// What the user can do.
+fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
+    let hint = match error {
+        InstallError::NoProject { .. }
+        | InstallError::PackageIsNoProject { .. }
+        | InstallError::AlreadyThere { .. }
+        | InstallError::NoName { .. }
+        | InstallError::SpecNotYet { .. }
+        | InstallError::NotYet { .. } => start_hint(error, paste),
+        InstallError::LockText { .. }
+        | InstallError::NoLock { .. }
+        | InstallError::LockOutOfDate { .. }
+        | InstallError::LockIntegrity { .. }
+        | InstallError::OtherTree { .. }
+        | InstallError::OtherScripts { .. } => lock_hint(error, paste),
+        InstallError::NotInstalled { .. }
+        | InstallError::NoSuchRegistry { .. }
+        | InstallError::NotInRegistries { .. }
+        | InstallError::PathSource { .. }
+        | InstallError::TwoSources { .. }
+        | InstallError::NotAPackage { .. }
+        | InstallError::NotAPackageDirectory { .. }
+        | InstallError::OtherPackage { .. }
+        | InstallError::PublishedPath { .. }
+        | InstallError::InPlaceNeedsGit { .. }
+        | InstallError::Fetch { .. }
+        | InstallError::Registry(_)
+        | InstallError::Resolve { .. } => source_hint(error, paste),
+        InstallError::Selection { .. }
+        | InstallError::Script { .. }
+        | InstallError::PreInstall { .. }
+        | InstallError::PathTooLong { .. }
+        | InstallError::SlotBlocked { .. }
+        | InstallError::Record { .. }
+        | InstallError::RecordType { .. }
+        | InstallError::NotPlaced { .. }
+        | InstallError::Busy { .. }
+        | InstallError::Reentrant { .. }
+        | InstallError::ChangedMeanwhile { .. }
+        | InstallError::Interrupted => run_hint(error, paste),
+        InstallError::ReadManifest { .. }
+        | InstallError::Manifest { .. }
+        | InstallError::ReadLock { .. }
+        | InstallError::ReadScript { .. }
+        | InstallError::ReadEvidence { .. }
+        | InstallError::Slot(_)
+        | InstallError::Fs(_) => None,
+    };
+    hint.into_iter().collect()
+}
+
+fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
+    match error {
+        InstallError::NoProject { .. } => {
+            Some(format!("start a project here: {}", paste.line(&["init"])))
+        }
+        InstallError::PackageIsNoProject { path } => {
+            let spec = format!("path:{}", path.to_string_lossy());
+            let command = Paste::default().line(&["install", &spec]);
+            Some(format!(
+                "to try a package, require it from a project: {command}"
+            ))
+        }
+        InstallError::AlreadyThere { .. } => {
+            Some("nothing was written; choose another directory, or move the file away".to_owned())
+        }
+        InstallError::NoName { .. } => {
+            Some("choose a directory whose name has letters a to z or digits".to_owned())
+        }
+        InstallError::SpecNotYet { .. } => {
+            let command = paste.line(&["install", "path:DIR"]);
+            Some(format!("clone it, and require the directory: {command}"))
+        }
+        InstallError::NotYet { .. } => {
+            Some("use a registry that is a directory, or a path, instead".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
+    let install = paste.line(&["install"]);
+    match error {
+        InstallError::LockText { .. } => Some(format!(
+            "restore vibe.lock from version control, or remove it and resolve anew: {install}"
+        )),
+        InstallError::NoLock { .. } => Some(format!("resolve and install first: {install}")),
+        InstallError::LockOutOfDate { .. } => Some(format!(
+            "bring vibe.lock up to date, and commit it: {install}"
+        )),
+        InstallError::LockIntegrity { .. } => Some(format!(
+            "restore vibe.lock from version control; if the new place is wanted, remove the \
+             entry from vibe.lock and run: {install}"
+        )),
+        InstallError::OtherTree { id, .. } | InstallError::OtherScripts { id, .. } => {
+            Some(format!(
+                "a published version never changes, so restore it in the registry; if the new content \
+             is wanted, remove the entry of {id} from vibe.lock and run: {install}"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
+    match error {
+        InstallError::NotInstalled { id, installed } => Some(
+            did_you_mean(id, installed)
+                .unwrap_or_else(|| format!("see what is installed: {}", paste.line(&["list"]))),
+        ),
+        InstallError::NoSuchRegistry { name, .. } => Some(format!(
+            "add a `[[registry]]` with the name `{}` to vibe.toml, or take the name out",
+            escape(name)
+        )),
+        InstallError::NotInRegistries { id, .. } => Some(format!(
+            "restore it in the registry; or, to choose another version, remove the entry of {id} \
+             from vibe.lock and run: {}",
+            paste.line(&["install"])
+        )),
+        InstallError::PathSource { id, .. } => {
+            Some(format!("correct the path of {id} in vibe.toml"))
+        }
+        InstallError::TwoSources { .. } => Some("keep one of them".to_owned()),
+        InstallError::NotAPackage { path, .. } | InstallError::NotAPackageDirectory { path } => {
+            let directory = path.to_string_lossy();
+            let command = Paste::default().line(&["init", "--package", &directory]);
+            Some(format!("make it a package: {command}"))
+        }
+        InstallError::OtherPackage { .. } => {
+            Some("correct the requirement, or the `[package]` of that vibe.toml".to_owned())
+        }
+        InstallError::PublishedPath { id, dependency, .. } => Some(format!(
+            "publish a version of {id} that requires {dependency} by a version constraint"
+        )),
+        InstallError::InPlaceNeedsGit { .. } => {
+            Some("write `materialization = \"copy\"` in the package's vibe.toml".to_owned())
+        }
+        InstallError::Resolve { error, known } => match error.as_ref() {
+            Unsolved::Unknown { package, .. } => did_you_mean(package, known),
+            Unsolved::NoVersion(_) | Unsolved::Conflict(_) => None,
+        },
+        InstallError::Fetch { source, .. } if fetch_code(source) == INTEGRITY => {
+            Some("a published version never changes: restore its files in the registry".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
+    match error {
+        InstallError::Selection { .. } | InstallError::Script { .. } => Some(format!(
+            "to install without running install hooks: {}",
+            paste.line(&["install", "--no-hooks"])
+        )),
+        InstallError::PreInstall { hook, .. } => Some(format!(
+            "see its whole output: {}",
+            paste.line(&["hooks", "log", hook.package.as_str()])
+        )),
+        InstallError::PathTooLong { .. } => {
+            Some("move the project to a directory with a shorter path".to_owned())
+        }
+        InstallError::SlotBlocked { .. } => {
+            Some("move it away, and run the same command again".to_owned())
+        }
+        InstallError::Record { slot, .. } | InstallError::RecordType { slot } => Some(format!(
+            "restore the slot: {}",
+            paste.line(&["verify", "--repair", slot.package().as_str()])
+        )),
+        InstallError::NotPlaced { .. } => {
+            Some(format!("install it first: {}", paste.line(&["install"])))
+        }
+        InstallError::Busy { .. } => Some("to wait for it, leave out --no-wait".to_owned()),
+        InstallError::Reentrant { .. } => {
+            Some("an install hook may only look, as with `vibe list`".to_owned())
+        }
+        InstallError::ChangedMeanwhile { .. } => Some(AGAIN.to_owned()),
+        InstallError::Interrupted => Some(format!("to finish what was begun, {AGAIN}")),
+        _ => None,
+    }
+}
+
+fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
+    let near = nearest(id.as_str(), known.iter().map(PackageId::as_str))?;
+    Some(format!("did you mean {near}?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::testing::{hook, id, slot};
+    use vibe_core::hook::Phase;
+    use vibe_core::{Tree, Version};
+    use vibe_install::HookOutcome;
+
+    fn told(error: &InstallError) -> UserError {
+        UserError::of(error, &Paste::default())
+    }
+
+    /// What a user meets of `error`: kind, exit code, and a part of some hint ("" for no hint).
+    fn check(error: &InstallError, kind: &str, exit_code: u8, hint: &str) {
+        let found = told(error);
+        assert_eq!(
+            (found.kind, found.exit_code),
+            (kind, exit_code),
+            "{found:?}"
+        );
+        assert_eq!(found.message, error.to_string());
+        match hint {
+            "" => assert_eq!(found.hints, [""; 0]),
+            _ => assert!(
+                found.hints.iter().any(|h| h.contains(hint)),
+                "{:?}",
+                found.hints
+            ),
+        }
+    }
+
+    fn version() -> Version {
+        "1.0.0".parse().unwrap()
+    }
+
+    fn lock_path() -> PathBuf {
+        PathBuf::from("/p/vibe.lock")
+    }
+
+    #[test]
+    fn what_the_project_lacks_is_a_usage_error() {
+        let path = PathBuf::from("/a b");
+        check(
+            &InstallError::NoProject {
+                start: path.clone(),
+            },
+            "no-project",
+            2,
+            "vibe init",
+        );
+        let package = InstallError::PackageIsNoProject { path: path.clone() };
+        check(
+            &package,
+            "package-is-no-project",
+            2,
+            "vibe install 'path:/a b'",
+        );
+        let directory = InstallError::NotAPackageDirectory { path: path.clone() };
+        check(&directory, "not-a-package", 2, "vibe init --package '/a b'");
+        let source = InstallError::NotAPackage {
+            id: id("org.example/a"),
+            path: path.clone(),
+        };
+        check(&source, "not-a-package", 2, "vibe init --package '/a b'");
+        let name = InstallError::NoName {
+            directory: "_".to_owned(),
+        };
+        check(&name, "no-name", 2, "letters");
+        check(
+            &InstallError::AlreadyThere { path },
+            "already-there",
+            1,
+            "nothing was written",
+        );
+    }
+
+    #[test]
+    fn hints_mean_the_project_of_this_run() {
+        let start = PathBuf::from("/p q");
+        let paste = Paste::new(Some(&start));
+        let found = UserError::of(&InstallError::NoProject { start }, &paste);
+        assert_eq!(
+            found.hints,
+            ["start a project here: vibe --project '/p q' init"]
+        );
+    }
+
+    #[test]
+    fn a_malformed_text_is_shown_at_its_place() {
+        let diagnostic = Diagnostic::at("a\nbad\n", 3, "wrong").hint("mend it");
+        let path = PathBuf::from("/p/vibe.toml");
+        let manifest = InstallError::Manifest {
+            path: path.clone(),
+            diagnostic: Box::new(diagnostic.clone()),
+        };
+        check(&manifest, "manifest", 2, "mend it");
+        let place = told(&manifest).place.unwrap();
+        assert_eq!((place.path, place.label.as_str()), (path, "wrong"));
+        assert_eq!(place.position, Some(Position { line: 2, column: 2 }));
+        assert!(told(&manifest).causes.is_empty());
+
+        let malformed = LockError::Malformed(diagnostic.clone());
+        let lock = InstallError::LockText {
+            path: lock_path(),
+            diagnostic: malformed,
+        };
+        check(&lock, "lock", 3, "restore vibe.lock");
+        assert_eq!(told(&lock).hints[0], "mend it");
+        let newer = InstallError::LockText {
+            path: lock_path(),
+            diagnostic: LockError::Newer { found: 9 },
+        };
+        check(&newer, "lock", 3, "restore vibe.lock");
+        assert_eq!(told(&newer).causes.len(), 1);
+
+        let slot = slot("org.example/a", "1.0.0");
+        let record = InstallError::Record {
+            slot,
+            source: RecordError::Malformed(diagnostic),
+        };
+        check(&record, "record", 3, "vibe verify --repair org.example/a");
+        let place = told(&record).place.unwrap();
+        assert!(
+            place.path.ends_with(".vibe-slot.toml"),
+            "{}",
+            place.path.display()
+        );
+    }
+
+    #[test]
+    fn a_lock_that_does_not_fit_says_how_to_make_it_fit() {
+        check(
+            &InstallError::NoLock { path: lock_path() },
+            "no-lock",
+            1,
+            "vibe install",
+        );
+        let problems = Vec::new();
+        check(
+            &InstallError::LockOutOfDate { problems },
+            "lock-out-of-date",
+            7,
+            "vibe install",
+        );
+        let problems = Vec::new();
+        check(
+            &InstallError::LockIntegrity { problems },
+            "lock-integrity",
+            3,
+            "version control",
+        );
+        let tree = Tree::new(Vec::new()).unwrap().id();
+        let id = id("org.example/a");
+        let other = InstallError::OtherTree {
+            id: id.clone(),
+            version: version(),
+            locked: tree,
+            found: tree,
+        };
+        check(&other, "other-tree", 3, "the entry of org.example/a");
+        let scripts = InstallError::OtherScripts {
+            id,
+            version: version(),
+        };
+        check(&scripts, "other-scripts", 3, "the entry of org.example/a");
+    }
+
+    #[test]
+    fn a_source_that_does_not_serve_says_what_to_correct() {
+        let a = || id("org.example/a");
+        let path = || PathBuf::from("/p/vibe.toml");
+        let (first, second) = ("path a".to_owned(), "path b".to_owned());
+        let registry = InstallError::NoSuchRegistry {
+            path: path(),
+            id: a(),
+            name: "acme".to_owned(),
+        };
+        check(&registry, "no-such-registry", 2, "`acme`");
+        let absent = InstallError::NotInRegistries {
+            id: a(),
+            version: version(),
+        };
+        check(&absent, "not-in-registries", 1, "vibe install");
+        check(
+            &InstallError::TwoSources {
+                id: a(),
+                first,
+                second,
+            },
+            "two-sources",
+            2,
+            "keep one",
+        );
+        let (expected, found) = ("a 1".to_owned(), "b 1".to_owned());
+        let other = InstallError::OtherPackage {
+            path: path(),
+            expected,
+            found,
+        };
+        check(&other, "other-package", 2, "[package]");
+        let published = InstallError::PublishedPath {
+            id: a(),
+            version: version(),
+            dependency: id("org.x/b"),
+        };
+        check(
+            &published,
+            "published-path",
+            2,
+            "requires org.x/b by a version",
+        );
+        let in_place = InstallError::InPlaceNeedsGit {
+            id: a(),
+            path: path(),
+        };
+        check(&in_place, "in-place-needs-git", 2, "\"copy\"");
+        let what = "a `[workspace]`".to_owned();
+        check(
+            &InstallError::NotYet { what, path: path() },
+            "not-supported",
+            1,
+            "a path",
+        );
+        let spec = InstallError::SpecNotYet {
+            spec: "github:a/b".to_owned(),
+        };
+        check(&spec, "not-supported", 1, "vibe install path:DIR");
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_suggested() {
+        let near = |text| InstallError::NotInstalled {
+            id: id(text),
+            installed: vec![id("org.example/lint"), id("org.example/format")],
+        };
+        check(
+            &near("org.example/lnit"),
+            "not-installed",
+            1,
+            "did you mean org.example/lint?",
+        );
+        check(&near("com.other/x"), "not-installed", 1, "vibe list");
+        let unsolved =
+            |package, error: fn(vibe_core::PackageId) -> Unsolved| InstallError::Resolve {
+                error: Box::new(error(id(package))),
+                known: vec![id("org.example/lint")],
+            };
+        let unknown = |package| Unsolved::Unknown {
+            package,
+            message: "no such".to_owned(),
+        };
+        let suggested = unsolved("org.example/lnit", unknown);
+        check(&suggested, "resolve", 1, "did you mean org.example/lint?");
+        assert_eq!(told(&suggested).causes, ["no such"]);
+        check(&unsolved("com.other/x", unknown), "resolve", 1, "");
+        let conflict = |_| Unsolved::Conflict("a\nb".to_owned());
+        check(&unsolved("org.example/lnit", conflict), "resolve", 1, "");
+    }
+
+    #[test]
+    fn damaged_packages_and_slots_are_errors_of_integrity() {
+        let fetch = |source| InstallError::Fetch {
+            id: id("org.example/a"),
+            version: version(),
+            source: Box::new(source),
+        };
+        let list = || FetchError::TreeFile {
+            path: PathBuf::from("/r/v1.tree"),
+            source: None,
+        };
+        let large = || FetchError::TooManyEntries {
+            entries: 3,
+            limit: 2,
+        };
+        check(&fetch(list()), "fetch", 3, "restore its files");
+        check(&fetch(large()), "fetch", 1, "");
+        assert_eq!(told(&fetch(large())).causes, [large().to_string()]);
+        check(&InstallError::Registry(list()), "registry", 3, "");
+        check(&InstallError::Registry(large()), "registry", 1, "");
+        let slot = slot("org.example/a", "1.0.0");
+        let tree = Tree::new(Vec::new()).unwrap().id();
+        let other = SlotError::OtherTree {
+            slot: slot.clone().into(),
+            planned: tree,
+            found: tree,
+        };
+        check(&InstallError::Slot(other), "slot", 3, "");
+        check(
+            &InstallError::Slot(SlotError::Exists {
+                slot: slot.clone().into(),
+            }),
+            "slot",
+            1,
+            "",
+        );
+        check(
+            &InstallError::NotPlaced { slot: slot.clone() },
+            "not-placed",
+            1,
+            "vibe install",
+        );
+        let record = InstallError::RecordType { slot };
+        check(&record, "record", 3, "vibe verify --repair org.example/a");
+    }
+
+    #[test]
+    fn what_stops_a_run_says_how_to_go_on() {
+        check(&InstallError::Interrupted, "interrupted", 130, AGAIN);
+        let path = PathBuf::from("/p/vibe.toml");
+        let changed = InstallError::ChangedMeanwhile { path: path.clone() };
+        check(&changed, "changed-meanwhile", 1, AGAIN);
+        check(
+            &InstallError::SlotBlocked {
+                path,
+                kind: "a file",
+            },
+            "slot-blocked",
+            1,
+            "away",
+        );
+        let command = "vibe install".to_owned();
+        check(
+            &InstallError::Busy { pid: 7, command },
+            "busy",
+            1,
+            "--no-wait",
+        );
+        let (phase, command) = ("pre-install".to_owned(), "install".to_owned());
+        check(
+            &InstallError::Reentrant { phase, command },
+            "reentrant",
+            1,
+            "vibe list",
+        );
+        let slot = slot("org.example/a", "1.0.0");
+        let long = InstallError::PathTooLong {
+            slot,
+            path: "x".to_owned(),
+            bytes: 9,
+            limit: 8,
+        };
+        check(&long, "path-too-long", 1, "shorter");
+    }
+
+    #[test]
+    fn a_failed_pre_install_comes_with_its_record() {
+        let record = hook("org.example/a", Phase::PreInstall, HookOutcome::Failed);
+        let error = InstallError::PreInstall {
+            hook: Box::new(record.clone()),
+            not_undone: vec!["x stays".to_owned()],
+            variables_not_passed: true,
+        };
+        check(&error, "pre-install", 4, "vibe hooks log org.example/a");
+        let found = told(&error);
+        assert_eq!(found.causes, ["x stays"]);
+        let hook = found.hook.unwrap();
+        assert_eq!((hook.record, hook.variables_not_passed), (record, true));
+    }
+}
