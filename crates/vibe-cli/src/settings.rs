@@ -140,9 +140,16 @@ fn parse_config(path: &Path, bytes: &[u8]) -> Result<(UserConfig, Vec<String>), 
     };
     let text = decode(bytes).map_err(refused)?;
     let (config, warnings) = UserConfig::parse(&text).map_err(refused)?;
-    let in_file = |warning: &Diagnostic| match warning.position {
-        Some(position) => format!("{shown}:{}:{}: {warning}", position.line, position.column),
-        None => format!("{shown}: {warning}"),
+    let in_file = |warning: &Diagnostic| {
+        let place = warning
+            .position
+            .map(|found| format!(":{}:{}", found.line, found.column));
+        let hint = warning.hint.as_ref().map(|hint| format!("; {hint}"));
+        format!(
+            "{shown}{}: {warning}{}",
+            place.unwrap_or_default(),
+            hint.unwrap_or_default()
+        )
     };
     Ok((config, warnings.iter().map(in_file).collect()))
 }
@@ -325,9 +332,16 @@ mod tests {
         let error = parse_config(path, b"[hooks]\npolicy = \"maybe\"\n").unwrap_err();
         assert_eq!((error.kind, error.exit_code), ("config", exit_code::USAGE));
         assert_eq!(error.place.unwrap().position.unwrap().line, 2);
-        let (_, warnings) = parse_config(path, b"[hooks]\nfoo = 1\n").unwrap();
+        let (_, warnings) = parse_config(path, b"[hooks]\npolicyy = 1\n").unwrap();
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].starts_with("/h/config.toml:2:"), "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("/h/config.toml:2:1: "),
+            "{warnings:?}"
+        );
+        assert!(
+            warnings[0].ends_with("; did you mean `policy`?"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -410,9 +410,21 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     }
 }
 
+/// The known package that `id` was most likely meant to be: one of the same group with nearly that
+/// name, or one of that name in nearly that group.
 fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
-    let near = nearest(id.as_str(), known.iter().map(PackageId::as_str))?;
-    Some(format!("did you mean {near}?"))
+    let names = known
+        .iter()
+        .filter(|known| known.group() == id.group())
+        .map(PackageId::name);
+    let groups = known
+        .iter()
+        .filter(|known| known.name() == id.name())
+        .map(PackageId::group);
+    let same_group = nearest(id.name(), names).map(|name| (id.group(), name));
+    let same_name = || nearest(id.group(), groups).map(|group| (group, id.name()));
+    let (group, name) = same_group.or_else(same_name)?;
+    Some(format!("did you mean {group}/{name}?"))
 }
 
 #[cfg(test)]
@@ -656,7 +668,14 @@ mod tests {
             1,
             "did you mean org.example/lint?",
         );
-        check(&near("com.other/x"), "not-installed", 1, "vibe list");
+        check(
+            &near("org.exmaple/lint"),
+            "not-installed",
+            1,
+            "did you mean org.example/lint?",
+        );
+        check(&near("org.example/nono"), "not-installed", 1, "vibe list");
+        check(&near("com.other/lint"), "not-installed", 1, "vibe list");
         let unsolved =
             |package, error: fn(vibe_core::PackageId) -> Unsolved| InstallError::Resolve {
                 error: Box::new(error(id(package))),

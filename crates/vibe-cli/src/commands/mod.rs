@@ -214,10 +214,7 @@ fn not_a_command(world: &World, error: &clap::Error) -> u8 {
         return exit_code::DONE;
     }
     if wants_json(&world.arguments) {
-        let message = text.to_string();
-        let (message, rest) = split_usage(&message);
-        let told = UserError::new("usage", exit_code::USAGE, message);
-        let told = rest.into_iter().fold(told, UserError::caused_by);
+        let told = usage_error(&text.to_string());
         Stream::stdout(false).write(&render::document::text("", &Err(told), &Said::default()));
         return exit_code::USAGE;
     }
@@ -233,12 +230,21 @@ fn wants_json(arguments: &[OsString]) -> bool {
         .any(|word| word == "--json")
 }
 
-/// The first line of clap's message, and the others that say something.
-fn split_usage(text: &str) -> (String, Vec<String>) {
+/// What clap says, taken apart: its first line, what belongs to it, and what helps.
+fn usage_error(text: &str) -> UserError {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
-    (message, lines.map(str::to_owned).collect())
+    let message = first.strip_prefix("error: ").unwrap_or(first);
+    let mut told = UserError::new("usage", exit_code::USAGE, message);
+    let helps = |line: &&str| {
+        ["tip:", "Usage:", "For more"]
+            .iter()
+            .any(|w| line.starts_with(w))
+    };
+    let (hints, causes): (Vec<&str>, Vec<&str>) = lines.partition(helps);
+    told.hints = hints.into_iter().map(str::to_owned).collect();
+    told.causes = causes.into_iter().map(str::to_owned).collect();
+    told
 }
 
 #[cfg(test)]
@@ -258,10 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn a_usage_error_is_told_without_decoration() {
-        let (message, rest) = split_usage("error: no such\n\n  tip: try\n\nUsage: vibe\n");
-        assert_eq!(message, "no such");
-        assert_eq!(rest, ["tip: try", "Usage: vibe"]);
+    fn a_usage_error_is_taken_apart() {
+        let told = usage_error("error: not given:\n  <SPEC>\n\n  tip: try\n\nUsage: vibe\n");
+        assert_eq!((told.kind, told.exit_code), ("usage", 2));
+        assert_eq!(told.message, "not given:");
+        assert_eq!(told.causes, ["<SPEC>"]);
+        assert_eq!(told.hints, ["tip: try", "Usage: vibe"]);
     }
 
     #[test]
