@@ -325,8 +325,8 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         )),
         InstallError::OtherTree { id, .. } | InstallError::OtherScripts { id, .. } => {
             Some(format!(
-                "a published version never changes, so restore it in the registry; if the new content \
-             is wanted, remove the entry of {id} from vibe.lock and run: {install}"
+                "a published version never changes, so restore it in the registry; if the new \
+                 content is wanted, remove the entry of {id} from vibe.lock and run: {install}"
             ))
         }
         _ => None,
