@@ -47,7 +47,7 @@ pub fn removal(
         .filter(|row| {
             disk.entries
                 .get(&row.path)
-                .is_some_and(|entry| is_as_we_left(row, *entry, &input))
+                .is_some_and(|entry| is_as_we_left(&row.path, *entry, &input))
         })
         .map(|row| row.path.clone())
         .collect();

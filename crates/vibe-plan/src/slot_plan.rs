@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{AfterFile, LinkMode, SlotState};
+use vibe_core::formats::state::{AfterFile, LinkMode, MadePath, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState, Reset, SelectedHook};
 use vibe_core::plan::{
     FileChange, HookDecision, Keep, Place, PlacePlan, Refresh, Remove, RunHook, SlotReason, Step,
-    Undo, WriteReason,
+    Undo,
 };
 use vibe_core::{RelPath, SlotName, Tree, TreeId, TreeRow};
 
-use crate::diff::{DiffInput, PayloadDiff, diff};
+use crate::diff::{DiffInput, PayloadDiff, diff, is_payload, unrecorded};
 use crate::rerun;
 
 /// What a slot shall be.
@@ -43,7 +43,9 @@ pub enum Found<'a> {
         /// The package's published files.
         tree: &'a Tree,
     },
-    /// The record is remembered as it was when all was well: nobody looks inside.
+    /// The record is remembered as it was when all was well: nobody looks inside. Not for a slot
+    /// of a package with hooks that has no state, whose pre-install is due or whose state names a
+    /// running hook: these are examined.
     Remembered,
     /// Looked at in full.
     Examined {
@@ -59,7 +61,8 @@ pub enum Found<'a> {
 /// What holds for every slot of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotOptions {
-    /// What the gate says of scripts.
+    /// What the gate says of scripts. Where it says to ask, the plan shows what is asked; the slot
+    /// is planned again with the answer, since a hook that runs may want payload put back first.
     pub decision: HookDecision,
     /// Put back what hooks changed, too.
     pub force: bool,
@@ -128,12 +131,13 @@ fn place(
     state: Option<&SlotState>,
     options: &SlotOptions,
 ) -> SlotPlan {
-    let (because, reason) = match (&desired.previous, desired.was_locked || state.is_some()) {
+    let ran_here = state.is_some_and(|state| state.phases.values().any(|s| *s == PhaseState::Done));
+    let (because, reason) = match (&desired.previous, desired.was_locked) {
         (Some(from), _) => (
             SlotReason::Version { from: from.clone() },
             HookReason::Update,
         ),
-        (None, true) if state.is_some() => (SlotReason::Missing, HookReason::Repair),
+        (None, true) if ran_here => (SlotReason::Missing, HookReason::Repair),
         (None, true) => (SlotReason::Missing, HookReason::Install),
         (None, false) => (SlotReason::New, HookReason::Install),
     };
@@ -169,7 +173,7 @@ fn keep(desired: &Desired<'_>, state: Option<&SlotState>, options: &SlotOptions)
         return kept(desired, None, Vec::new());
     };
     let phases = rerun::phases(&declared(desired), Some(state), false, options.decision);
-    let due = due_hooks(desired, &phases, HookReason::Retry, options);
+    let due = due_hooks(desired, &phases, settled(state.reason, state), options);
     let row = SlotState {
         phases,
         ..state.clone()
@@ -200,7 +204,8 @@ fn examined(
     options: &SlotOptions,
 ) -> SlotPlan {
     let nothing = Tree::default();
-    let state = state.map(|state| settle_interrupted(state, tree, record, contents));
+    let written = state;
+    let state = written.map(|state| settle_interrupted(state, tree, record, contents));
     let state = state.as_ref();
     let (no_after, no_made) = (BTreeMap::new(), BTreeMap::new());
     let recorded = record.map_or(&nothing, |record| &record.tree);
@@ -226,23 +231,26 @@ fn examined(
 
     let because = slot_reason(desired, record, drift, options, changed);
     let reason = hook_reason(desired, record, state, changed);
-    let row = row_after(desired, &phases, reason, state, &difference, options);
-    let hooks = due_hooks(
+    let row = row_after(
         desired,
         &phases,
-        if changed {
-            reason
-        } else {
-            settled(reason, state)
-        },
+        reason,
+        state,
+        &difference,
+        &input,
         options,
     );
+    let due_because = match state {
+        Some(state) if !changed => settled(reason, state),
+        _ => reason,
+    };
+    let hooks = due_hooks(desired, &phases, due_because, options);
     let edited = std::mem::take(&mut difference.edited);
     let same_record = record.is_some_and(|record| {
         record.tree.id() == desired.tree_id && record.version == *desired.version
     });
     if difference.changes.is_empty() && same_record {
-        let row = row.filter(|row| state != Some(row));
+        let row = row.filter(|row| written != Some(row));
         return SlotPlan {
             edited,
             ..kept(desired, row, hooks)
@@ -363,52 +371,38 @@ fn hook_reason(
 }
 
 /// A phase that an earlier run left owed is a retry; one that was held back has its own reason.
-fn settled(reason: HookReason, state: Option<&SlotState>) -> HookReason {
-    let was_owed = |state: &SlotState| state.phases.values().any(|s| *s == PhaseState::Owed);
-    if state.is_some_and(was_owed) {
+fn settled(reason: HookReason, state: &SlotState) -> HookReason {
+    if state.phases.values().any(|s| *s == PhaseState::Owed) {
         HookReason::Retry
     } else {
         reason
     }
 }
 
-/// The row to be written before the first change. A package without hooks needs one only while
-/// files are added that no record names yet.
+/// The row to be written before the first change. It knows every path by its content before the
+/// changes as well as after them, so that a second try, wherever the first was cut short, does
+/// what the first would have done. A package without hooks needs one only while there is something
+/// to know.
 fn row_after(
     desired: &Desired<'_>,
     phases: &BTreeMap<Phase, PhaseState>,
     reason: HookReason,
     state: Option<&SlotState>,
     difference: &PayloadDiff,
+    input: &DiffInput<'_>,
     options: &SlotOptions,
 ) -> Option<SlotState> {
-    let adding = adding(difference, state);
-    if desired.hooks.is_empty() && adding.is_empty() {
-        return None;
-    }
-    let gone = |path: &RelPath| {
-        difference.changes.iter().any(|change| {
-            matches!(change,
-                FileChange::RemoveMade { path: p } | FileChange::SetAside { path: p, .. } if p == path)
-        })
-    };
-    let still_changed =
-        |path: &RelPath| difference.hook_changed.iter().any(|row| row.path == *path);
-    let after = state.map_or_else(BTreeMap::new, |state| state.after.clone());
-    let made = state.map_or_else(BTreeMap::new, |state| state.made.clone());
-    Some(SlotState {
+    let mut after = input.after.clone();
+    after.retain(|path, _| difference.hook_changed.iter().any(|row| row.path == *path));
+    let row = SlotState {
         tree: desired.tree_id,
         phases: phases.clone(),
         reason,
-        previous_version: state
-            .and_then(|state| state.previous_version.clone())
-            .or_else(|| desired.previous.clone()),
-        after: after
-            .into_iter()
-            .filter(|(path, _)| still_changed(path))
-            .collect(),
-        made: made.into_iter().filter(|(path, _)| !gone(path)).collect(),
-        adding,
+        previous_version: (desired.previous.clone())
+            .or_else(|| state.and_then(|state| state.previous_version.clone())),
+        after,
+        made: made(difference, input),
+        adding: adding(desired, difference, input),
         link_mode: state.map_or(LinkMode::Copy, |state| state.link_mode),
         boot: if difference.is_empty() {
             state.and_then(|state| state.boot.clone())
@@ -416,33 +410,43 @@ fn row_after(
             options.boot.clone()
         },
         running: None,
-    })
+    };
+    let needed = !desired.hooks.is_empty()
+        || !row.after.is_empty()
+        || !row.made.is_empty()
+        || !row.adding.is_empty();
+    needed.then_some(row)
 }
 
-/// The rows that become ours by this refresh, and those of one that was cut short before.
-fn adding(difference: &PayloadDiff, state: Option<&SlotState>) -> Vec<TreeRow> {
-    let mut rows: BTreeMap<RelPath, TreeRow> = BTreeMap::new();
-    if !difference.is_empty() {
-        let earlier = state.map_or(&[][..], |state| &state.adding);
-        rows.extend(earlier.iter().map(|row| (row.path.clone(), row.clone())));
+/// The made paths that are still to be remembered. One that is to be cleared or overwritten is
+/// forgotten only when it is gone, or a second try would not know it.
+fn made(difference: &PayloadDiff, input: &DiffInput<'_>) -> BTreeMap<RelPath, MadePath> {
+    let pending = |path: &RelPath| {
+        let mut changes = difference.changes.iter();
+        changes.any(|change| match change {
+            FileChange::Write { path: other, .. } => other.starts_with(path),
+            _ => false,
+        })
+    };
+    let mut made = input.made.clone();
+    made.retain(|path, _| {
+        let present = input.disk.entries.contains_key(path);
+        present && (pending(path) || !is_payload(path, input.incoming))
+    });
+    made
+}
+
+/// Content that is ours though no record names it: what this refresh leaves or brings, and what
+/// one that was cut short before it did. All of it is told by the record once that is written.
+fn adding(desired: &Desired<'_>, difference: &PayloadDiff, input: &DiffInput<'_>) -> Vec<TreeRow> {
+    if difference.is_empty() && input.recorded.id() == desired.tree_id {
+        return Vec::new();
     }
-    for change in &difference.changes {
-        if let FileChange::Write {
-            path,
-            sha256,
-            exec,
-            because: WriteReason::Added,
-        } = change
-        {
-            let row = TreeRow {
-                path: path.clone(),
-                digest: *sha256,
-                exec: *exec,
-            };
-            rows.insert(path.clone(), row);
-        }
-    }
-    rows.into_values().collect()
+    let untold = |row: &&TreeRow| input.recorded.get(&row.path) != Some(*row);
+    let earlier = input.adding.iter().filter(untold).cloned();
+    let rows = earlier.chain(unrecorded(difference, input));
+    let by_path: BTreeMap<RelPath, TreeRow> = rows.map(|row| (row.path.clone(), row)).collect();
+    by_path.into_values().collect()
 }
 
 fn undo(
