@@ -120,19 +120,22 @@ impl PayloadDiff {
             && !disk.unnamed.iter().any(|name| name.starts_with(&unnamed))
     }
 
+    /// A name beside `path` that nothing has, had or will have: what a first try removes would
+    /// otherwise give the second another answer.
     fn kept_name(&self, path: &RelPath, input: &DiffInput<'_>) -> RelPath {
-        let taken: BTreeSet<&RelPath> = self
-            .changes
-            .iter()
-            .filter_map(|change| match change {
-                FileChange::SetAside { to, .. } => Some(to),
-                _ => None,
+        let is_taken = |name: &RelPath| {
+            self.changes.iter().any(|change| match change {
+                FileChange::SetAside { to, .. } => to == name,
+                _ => false,
             })
-            .collect();
+        };
         first_kept_name(path, |name| {
             !input.disk.entries.contains_key(name)
-                && !taken.contains(name)
+                && !input.made.contains_key(name)
                 && !is_payload(name, input.incoming)
+                && !is_payload(name, input.recorded)
+                && !input.adding.iter().any(|row| row.path.starts_with(name))
+                && !is_taken(name)
         })
     }
 }

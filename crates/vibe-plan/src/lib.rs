@@ -8,3 +8,8 @@ pub mod removal;
 pub mod rerun;
 pub mod selection;
 pub mod slot_plan;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod testing;

@@ -121,6 +121,14 @@ pub fn plan_slot(
     }
 }
 
+/// The row to be written once the record names `tree`: what [`plan_slot`] put in it for a second
+/// try of the refresh is forgotten.
+pub fn recorded_row(mut row: SlotState, tree: &Tree) -> SlotState {
+    row.adding.clear();
+    row.made.retain(|path, _| !is_payload(path, tree));
+    row
+}
+
 fn declared(desired: &Desired<'_>) -> Vec<Phase> {
     desired.hooks.iter().map(|hook| hook.phase).collect()
 }
@@ -418,20 +426,19 @@ fn row_after(
     needed.then_some(row)
 }
 
-/// The made paths that are still to be remembered. One that is to be cleared or overwritten is
-/// forgotten only when it is gone, or a second try would not know it.
+/// The made paths that are still to be remembered. One that becomes payload is not: what lies in
+/// it is known by its content from here on. One that is to be cleared is forgotten only when it is
+/// gone, or a second try would not know it.
 fn made(difference: &PayloadDiff, input: &DiffInput<'_>) -> BTreeMap<RelPath, MadePath> {
-    let pending = |path: &RelPath| {
+    let goes = |path: &RelPath| {
         let mut changes = difference.changes.iter();
-        changes.any(|change| match change {
-            FileChange::Write { path: other, .. } => other.starts_with(path),
-            _ => false,
-        })
+        changes
+            .any(|change| matches!(change, FileChange::RemoveMade { path: other } if other == path))
     };
     let mut made = input.made.clone();
     made.retain(|path, _| {
         let present = input.disk.entries.contains_key(path);
-        present && (pending(path) || !is_payload(path, input.incoming))
+        present && (!is_payload(path, input.incoming) || goes(path))
     });
     made
 }
