@@ -354,3 +354,780 @@ fn key(change: &FileChange) -> (u8, &RelPath) {
         FileChange::Write { path, .. } => (3, path),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Files, after, contents, made, path, rows, tree, words};
+
+    #[derive(Clone, Copy, Default)]
+    struct Case<'a> {
+        incoming: Files<'a>,
+        recorded: Files<'a>,
+        /// Where it is another tree than the recorded one.
+        published: Option<Files<'a>>,
+        adding: Files<'a>,
+        after: Files<'a>,
+        made: &'a [&'a str],
+        /// Made paths whose listing is no longer as remembered.
+        touched: &'a [&'a str],
+        disk: Files<'a>,
+        unnamed: &'a [&'a str],
+    }
+
+    fn with_input<T>(case: &Case<'_>, then: impl FnOnce(&DiffInput<'_>) -> T) -> T {
+        let mut disk = contents(case.disk);
+        let unchanged = case.made.iter().filter(|name| !case.touched.contains(name));
+        disk.unchanged_made = unchanged.map(|name| path(name)).collect();
+        disk.unnamed = case.unnamed.iter().map(|name| (*name).to_owned()).collect();
+        then(&DiffInput {
+            incoming: &tree(case.incoming),
+            recorded: &tree(case.recorded),
+            published: &tree(case.published.unwrap_or(case.recorded)),
+            adding: &rows(case.adding),
+            after: &after(case.after),
+            made: &made(case.made),
+            disk: &disk,
+        })
+    }
+
+    fn run(case: Case<'_>) -> PayloadDiff {
+        with_input(&case, diff)
+    }
+
+    fn all_words(found: &PayloadDiff) -> Vec<String> {
+        found.changes.iter().map(words).collect()
+    }
+
+    /// Every write carries the incoming file.
+    fn check(case: Case<'_>, expected: &[&str]) {
+        let found = run(case);
+        assert_eq!(all_words(&found), expected);
+        let incoming = tree(case.incoming);
+        for change in &found.changes {
+            if let FileChange::Write { path, because, .. } = change {
+                let row = incoming.get(path).unwrap();
+                assert_eq!(*change, FileChange::write(row, *because));
+            }
+        }
+        let writes = expected.iter().filter(|text| {
+            let word = text.split(' ').next().unwrap();
+            ["add", "change", "repair", "delete"].contains(&word)
+        });
+        assert_eq!(found.payload_changes(), writes.count());
+        assert_eq!(found.is_empty(), found.payload_changes() == 0);
+    }
+
+    fn check_reset(case: Case<'_>, expected: &[&str]) {
+        let found = with_input(&case, |input| {
+            let mut found = diff(input);
+            found.reset_made(input);
+            found
+        });
+        assert_eq!(all_words(&found), expected);
+    }
+
+    const A: Files<'static> = &[("a", "1")];
+
+    #[test]
+    fn a_file_as_published_is_not_touched_whoever_put_it_there() {
+        let case = Case {
+            incoming: A,
+            disk: A,
+            ..Case::default()
+        };
+        check(case, &[]);
+        check(
+            Case {
+                recorded: A,
+                ..case
+            },
+            &[],
+        );
+        check(
+            Case {
+                recorded: &[("a", "0")],
+                ..case
+            },
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_recorded_path_is_brought_to_the_package_whatever_lies_there() {
+        let case = Case {
+            incoming: A,
+            recorded: A,
+            ..Case::default()
+        };
+        check(case, &["repair a"]);
+        for disk in [[("a", "x")], [("a*", "1")], [("a@", "")], [("a!", "")]] {
+            check(
+                Case {
+                    disk: &disk,
+                    ..case
+                },
+                &["repair a"],
+            );
+            check(
+                Case {
+                    recorded: &[("a", "0")],
+                    disk: &disk,
+                    ..case
+                },
+                &["change a"],
+            );
+        }
+        check(
+            Case {
+                recorded: &[("a*", "1")],
+                disk: &[("a*", "1")],
+                ..case
+            },
+            &["change a"],
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_digest_is_not_taken_for_published() {
+        let case = Case {
+            incoming: A,
+            recorded: A,
+            disk: A,
+            ..Case::default()
+        };
+        let found = with_input(&case, |input| {
+            let mut disk = input.disk.clone();
+            let entry = DiskEntry::File {
+                digest: None,
+                exec: false,
+            };
+            disk.entries.insert(path("a"), entry);
+            diff(&DiffInput {
+                disk: &disk,
+                ..*input
+            })
+        });
+        assert_eq!(all_words(&found), ["repair a"]);
+    }
+
+    #[test]
+    fn what_is_unrecorded_and_in_the_way_is_set_aside() {
+        let case = Case {
+            incoming: A,
+            ..Case::default()
+        };
+        check(case, &["add a"]);
+        for disk in [
+            [("a", "x")],
+            [("a*", "1")],
+            [("a@", "")],
+            [("a!", "")],
+            [("a/", "")],
+        ] {
+            check(
+                Case {
+                    disk: &disk,
+                    ..case
+                },
+                &["aside a to a.vibe-kept", "add a"],
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_unrecorded_elsewhere_is_not_touched() {
+        let disk = &[("a", "1"), ("b", "x"), ("d/", ""), ("l@", "")];
+        check(
+            Case {
+                incoming: A,
+                recorded: A,
+                disk,
+                ..Case::default()
+            },
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_directory_in_the_way_is_set_aside_even_from_a_recorded_path() {
+        let case = Case {
+            incoming: A,
+            recorded: A,
+            ..Case::default()
+        };
+        let expected = &["aside a to a.vibe-kept", "repair a"];
+        check(
+            Case {
+                disk: &[("a/", "")],
+                ..case
+            },
+            expected,
+        );
+        check(
+            Case {
+                disk: &[("a/u", "x")],
+                ..case
+            },
+            expected,
+        );
+    }
+
+    #[test]
+    fn a_directory_of_old_payload_goes_with_its_files() {
+        let case = Case {
+            incoming: A,
+            recorded: &[("a/x", "1"), ("a/z/y", "1")],
+            disk: &[("a/x", "1"), ("a/z/y", "1"), ("ab", "x")],
+            ..Case::default()
+        };
+        check(case, &["delete a/x", "delete a/z/y", "add a"]);
+        let elsewhere = Case {
+            unnamed: &["ab/\\xff"],
+            ..case
+        };
+        check(elsewhere, &["delete a/x", "delete a/z/y", "add a"]);
+        let aside = &[
+            "delete a/x",
+            "delete a/z/y",
+            "aside a to a.vibe-kept",
+            "add a",
+        ];
+        check(
+            Case {
+                unnamed: &["a/\\xff"],
+                ..case
+            },
+            aside,
+        );
+        for extra in [("a/u", "x"), ("a/d/", ""), ("a/l@", "")] {
+            let disk = &[("a/x", "1"), ("a/z/y", "1"), extra];
+            check(Case { disk, ..case }, aside);
+        }
+        let edited = Case {
+            disk: &[("a/x", "e"), ("a/z/y", "1")],
+            ..case
+        };
+        check(edited, &["delete a/z/y", "aside a to a.vibe-kept", "add a"]);
+        assert_eq!(run(edited).edited, []);
+    }
+
+    #[test]
+    fn a_recorded_path_the_package_lost_goes_unless_it_was_edited() {
+        let case = Case {
+            recorded: A,
+            ..Case::default()
+        };
+        check(case, &[]);
+        check(Case { disk: A, ..case }, &["delete a"]);
+        check(
+            Case {
+                after: &[("a*", "h")],
+                disk: &[("a*", "h")],
+                ..case
+            },
+            &["delete a"],
+        );
+        check(
+            Case {
+                after: &[("a*", "h")],
+                disk: &[("a", "1")],
+                ..case
+            },
+            &["delete a"],
+        );
+        for disk in [[("a", "x")], [("a*", "1")], [("a@", "")]] {
+            let case = Case {
+                after: &[("a", "h")],
+                disk: &disk,
+                ..case
+            };
+            check(case, &[]);
+            assert_eq!(run(case).edited, [path("a")]);
+        }
+        let deleted = Case {
+            after: &[("a", "-")],
+            disk: &[("a", "x")],
+            ..case
+        };
+        assert_eq!(run(deleted).edited, [path("a")]);
+        let directory = Case {
+            disk: &[("a/u", "x")],
+            ..case
+        };
+        check(directory, &[]);
+        assert_eq!(run(directory).edited, []);
+    }
+
+    #[test]
+    fn a_directory_found_replaced_is_rebuilt_and_nothing_goes_through_a_link() {
+        let recorded: Files<'_> = &[("d/e/x", "1"), ("d/e/y", "1"), ("d/old", "1")];
+        let case = Case {
+            incoming: &recorded[..2],
+            recorded,
+            ..Case::default()
+        };
+        let expected = &["aside d to d.vibe-kept", "repair d/e/x", "repair d/e/y"];
+        for disk in [[("d@", "")], [("d", "x")], [("d!", "")]] {
+            check(
+                Case {
+                    disk: &disk,
+                    ..case
+                },
+                expected,
+            );
+        }
+        let inner = &["aside d/e to d/e.vibe-kept", "repair d/e/x", "repair d/e/y"];
+        check(
+            Case {
+                disk: &[("d/e@", "")],
+                ..case
+            },
+            inner,
+        );
+    }
+
+    #[test]
+    fn a_file_that_becomes_a_directory_is_deleted_or_set_aside_if_edited() {
+        let case = Case {
+            incoming: &[("d/x", "1")],
+            recorded: &[("d", "1")],
+            ..Case::default()
+        };
+        check(
+            Case {
+                disk: &[("d", "1")],
+                ..case
+            },
+            &["delete d", "add d/x"],
+        );
+        let hooked = Case {
+            after: &[("d", "h")],
+            disk: &[("d", "h")],
+            ..case
+        };
+        check(hooked, &["delete d", "add d/x"]);
+        let edited = Case {
+            disk: &[("d", "x")],
+            ..case
+        };
+        check(edited, &["aside d to d.vibe-kept", "add d/x"]);
+        assert_eq!(run(edited).edited, []);
+    }
+
+    #[test]
+    fn what_hooks_did_is_intact_while_the_package_publishes_the_same() {
+        let case = Case {
+            incoming: A,
+            recorded: A,
+            after: &[("a*", "h")],
+            disk: &[("a*", "h")],
+            ..Case::default()
+        };
+        check(case, &[]);
+        assert_eq!(run(case).hook_changed, rows(A));
+        let mut found = run(case);
+        found.restore_hook_changes();
+        assert_eq!(all_words(&found), ["reset a"]);
+        assert_eq!(found.hook_changed, []);
+
+        check(
+            Case {
+                disk: &[("a", "h")],
+                ..case
+            },
+            &["repair a"],
+        );
+        check(
+            Case {
+                disk: &[("a*", "x")],
+                ..case
+            },
+            &["repair a"],
+        );
+        check(Case { disk: &[], ..case }, &["repair a"]);
+        check(
+            Case {
+                recorded: &[("a", "0")],
+                ..case
+            },
+            &["change a"],
+        );
+        let deleted = Case {
+            after: &[("a", "-")],
+            disk: &[],
+            ..case
+        };
+        check(deleted, &[]);
+        assert_eq!(run(deleted).hook_changed, rows(A));
+        check(
+            Case {
+                disk: &[("a", "x")],
+                ..deleted
+            },
+            &["repair a"],
+        );
+    }
+
+    #[test]
+    fn without_a_record_files_as_hooks_left_them_are_ours_and_others_are_kept() {
+        let case = Case {
+            incoming: A,
+            after: &[("a", "h")],
+            disk: &[("a", "h")],
+            ..Case::default()
+        };
+        check(
+            Case {
+                published: Some(A),
+                ..case
+            },
+            &[],
+        );
+        check(case, &["add a"]);
+        check(
+            Case {
+                disk: &[("a", "x")],
+                ..case
+            },
+            &["aside a to a.vibe-kept", "add a"],
+        );
+    }
+
+    #[test]
+    fn a_made_path_is_replaced_while_its_listing_is_as_remembered() {
+        let case = Case {
+            incoming: A,
+            made: &["a"],
+            disk: &[("a", "h")],
+            ..Case::default()
+        };
+        let aside = &["aside a to a.vibe-kept", "add a"];
+        check(case, &["add a"]);
+        check(
+            Case {
+                touched: &["a"],
+                ..case
+            },
+            aside,
+        );
+        for disk in [[("a@", "")], [("a/m", "h")]] {
+            check(
+                Case {
+                    disk: &disk,
+                    ..case
+                },
+                &["unmake a", "add a"],
+            );
+            check(
+                Case {
+                    disk: &disk,
+                    touched: &["a"],
+                    ..case
+                },
+                aside,
+            );
+        }
+        let below = Case {
+            incoming: &[("a/x", "1")],
+            ..case
+        };
+        check(below, &["unmake a", "add a/x"]);
+        let inside = Case {
+            disk: &[("a/x", "h")],
+            ..below
+        };
+        check(inside, &["add a/x"]);
+        let aside = &["aside a/x to a/x.vibe-kept", "add a/x"];
+        check(
+            Case {
+                touched: &["a"],
+                ..inside
+            },
+            aside,
+        );
+        check(
+            Case {
+                made: &["b"],
+                ..inside
+            },
+            aside,
+        );
+        check(
+            Case {
+                disk: &[("a/x@", "")],
+                ..inside
+            },
+            aside,
+        );
+    }
+
+    #[test]
+    fn what_a_cut_short_refresh_was_adding_is_ours_by_its_content_only() {
+        let case = Case {
+            incoming: A,
+            adding: A,
+            ..Case::default()
+        };
+        let user = &["aside a to a.vibe-kept", "add a"];
+        check(case, &["add a"]);
+        check(Case { disk: A, ..case }, &[]);
+        check(
+            Case {
+                disk: &[("a", "x")],
+                ..case
+            },
+            user,
+        );
+        check(
+            Case {
+                disk: &[("a*", "1")],
+                ..case
+            },
+            user,
+        );
+        let other = Case {
+            incoming: &[("a", "2")],
+            ..case
+        };
+        check(Case { disk: A, ..other }, &["add a"]);
+        check(
+            Case {
+                disk: &[("a", "x")],
+                ..other
+            },
+            user,
+        );
+        let dropped = Case {
+            incoming: &[],
+            ..case
+        };
+        check(Case { disk: A, ..dropped }, &["delete a"]);
+        check(
+            Case {
+                disk: &[("a", "x")],
+                ..dropped
+            },
+            &[],
+        );
+        assert_eq!(
+            run(Case {
+                disk: &[("a", "x")],
+                ..dropped
+            })
+            .edited,
+            []
+        );
+        let changed = Case {
+            recorded: &[("a", "0")],
+            disk: A,
+            ..dropped
+        };
+        check(changed, &["delete a"]);
+    }
+
+    #[test]
+    fn kept_names_are_free_ones() {
+        let case = Case {
+            incoming: A,
+            disk: &[("a", "x")],
+            ..Case::default()
+        };
+        let second = &["aside a to a.vibe-kept.2", "add a"];
+        let kept = ("a.vibe-kept", "x");
+        check(
+            Case {
+                disk: &[("a", "x"), kept],
+                ..case
+            },
+            second,
+        );
+        check(
+            Case {
+                disk: &[("a", "x"), ("a.vibe-kept/", "")],
+                ..case
+            },
+            second,
+        );
+        check(
+            Case {
+                made: &["a.vibe-kept"],
+                ..case
+            },
+            second,
+        );
+        check(
+            Case {
+                recorded: &[kept],
+                ..case
+            },
+            second,
+        );
+        check(
+            Case {
+                recorded: &[("a.vibe-kept/f", "1")],
+                ..case
+            },
+            second,
+        );
+        check(
+            Case {
+                adding: &[kept],
+                ..case
+            },
+            second,
+        );
+        check(
+            Case {
+                adding: &[("a.vibe-kept/f", "1")],
+                ..case
+            },
+            second,
+        );
+        for published in ["a.vibe-kept", "a.vibe-kept/f"] {
+            let incoming = &[("a", "1"), (published, "1")];
+            let add = format!("add {published}");
+            check(
+                Case { incoming, ..case },
+                &["aside a to a.vibe-kept.2", "add a", &add],
+            );
+        }
+        let disk = &[("a", "x"), kept, ("a.vibe-kept.2", "x")];
+        check(
+            Case { disk, ..case },
+            &["aside a to a.vibe-kept.3", "add a"],
+        );
+    }
+
+    #[test]
+    fn a_name_too_long_to_grow_is_kept_under_a_digest() {
+        for directory in ["", "d/"] {
+            let long = format!("{directory}{}", "n".repeat(255));
+            let hash = Sha256Digest::of(long.as_bytes()).to_string();
+            let aside = format!("aside {long} to {directory}{}.vibe-kept", &hash[..16]);
+            let case = Case {
+                incoming: &[(&long, "1")],
+                disk: &[(&long, "x")],
+                ..Case::default()
+            };
+            check(case, &[&aside, &format!("add {long}")]);
+        }
+    }
+
+    #[test]
+    fn changes_come_as_deletions_then_clearing_then_writes() {
+        let case = Case {
+            incoming: &[("b", "1"), ("c", "1"), ("m/x", "1"), ("p", "2")],
+            recorded: &[("p", "1"), ("y", "1"), ("z", "1")],
+            made: &["m"],
+            disk: &[
+                ("b", "x"),
+                ("c", "x"),
+                ("m", "h"),
+                ("p", "1"),
+                ("y", "1"),
+                ("z", "1"),
+            ],
+            ..Case::default()
+        };
+        let expected = &[
+            "delete y",
+            "delete z",
+            "unmake m",
+            "aside b to b.vibe-kept",
+            "aside c to c.vibe-kept",
+            "add b",
+            "add c",
+            "add m/x",
+            "change p",
+        ];
+        check(case, expected);
+    }
+
+    #[test]
+    fn a_reset_removes_what_hooks_made_and_keeps_what_the_user_changed_in_it() {
+        let case = Case {
+            made: &["m", "n", "o"],
+            touched: &["n"],
+            disk: &[("m/x", "h"), ("n/x", "u"), ("n.vibe-kept", "u")],
+            ..Case::default()
+        };
+        check(case, &[]);
+        check_reset(case, &["unmake m", "aside n to n.vibe-kept.2"]);
+    }
+
+    #[test]
+    fn a_reset_spares_payload_and_what_is_cleared_already() {
+        let case = Case {
+            incoming: &[("d/p", "1"), ("f", "1"), ("t", "1")],
+            recorded: &[("d/p", "1"), ("f", "1")],
+            made: &["d", "f", "t", "w/m"],
+            touched: &["d", "f"],
+            disk: &[("d/p", "1"), ("d/x", "h"), ("f", "1"), ("t/x", "h")],
+            ..Case::default()
+        };
+        check_reset(case, &["unmake t", "add t"]);
+        let inside = Case {
+            incoming: &[("t", "1")],
+            recorded: &[],
+            made: &["t/m"],
+            disk: &[("t/m", "h"), ("t/u", "u")],
+            ..case
+        };
+        check_reset(inside, &["aside t to t.vibe-kept", "add t"]);
+    }
+
+    fn check_unrecorded(case: Case<'_>, expected: Files<'_>) {
+        let found = with_input(&case, |input| unrecorded(&diff(input), input));
+        assert_eq!(found, rows(expected));
+    }
+
+    #[test]
+    fn content_the_record_does_not_tell_is_known_before_it_is_touched() {
+        let case = Case {
+            incoming: &[("b", "2"), ("c", "1")],
+            ..Case::default()
+        };
+        check_unrecorded(case, case.incoming);
+        check_unrecorded(
+            Case {
+                disk: &[("b", "x"), ("c", "1")],
+                ..case
+            },
+            &[("b", "2")],
+        );
+        check_unrecorded(
+            Case {
+                recorded: case.incoming,
+                ..case
+            },
+            &[],
+        );
+        let changed = Case {
+            recorded: &[("b", "1"), ("c", "1")],
+            disk: &[("b", "1")],
+            ..case
+        };
+        check_unrecorded(changed, &[("b", "2")]);
+        let left = Case {
+            adding: &[("b", "1")],
+            disk: &[("b", "1"), ("c", "1")],
+            ..case
+        };
+        check_unrecorded(left, &[("b", "1")]);
+        let made = Case {
+            made: &["b"],
+            disk: &[("b*", "h"), ("c", "1")],
+            ..case
+        };
+        check_unrecorded(made, &[("b*", "h")]);
+        let hooked = Case {
+            incoming: &[],
+            recorded: A,
+            after: &[("a", "h")],
+            disk: &[("a", "h")],
+            ..case
+        };
+        check_unrecorded(hooked, &[("a", "h")]);
+    }
+}
