@@ -503,3 +503,837 @@ fn due_hooks(
     hooks.sort_by_key(|hook| hook.phase);
     hooks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        Files, after, contents, hook, made, path, record, row, rows, slot, state, tree, words,
+    };
+    use Phase::{PostInstall, PreInstall};
+    use PhaseState::{Declined, Done, Owed, Skipped};
+    use vibe_core::formats::state::RunningHook;
+
+    const A: Files<'static> = &[("a", "1")];
+    const B: Files<'static> = &[("a", "2")];
+    const DONE: &[(Phase, PhaseState)] = &[(PreInstall, Done), (PostInstall, Done)];
+    const OWED: &[(Phase, PhaseState)] = &[(PreInstall, Owed), (PostInstall, Owed)];
+    const POST_OWED: &[(Phase, PhaseState)] = &[(PreInstall, Done), (PostInstall, Owed)];
+
+    /// A package, its slot and what is asked for. As it is given by default, all is well.
+    #[derive(Clone)]
+    struct Case<'a> {
+        incoming: Files<'a>,
+        declared: &'a [Phase],
+        reset: Reset,
+        was_locked: bool,
+        previous: Option<&'a str>,
+        record: Option<(&'a str, Files<'a>)>,
+        state: Option<SlotState>,
+        touched: &'a [&'a str],
+        disk: Files<'a>,
+        decision: HookDecision,
+        force: bool,
+    }
+
+    fn intact() -> Case<'static> {
+        Case {
+            incoming: A,
+            declared: &Phase::ALL,
+            reset: Reset::Payload,
+            was_locked: true,
+            previous: None,
+            record: Some(("1.0.0", A)),
+            state: Some(state(tree(A).id(), DONE)),
+            touched: &[],
+            disk: A,
+            decision: HookDecision::Run,
+            force: false,
+        }
+    }
+
+    fn with_phases(known: &[(Phase, PhaseState)]) -> Case<'static> {
+        let state = Some(state(tree(A).id(), known));
+        Case { state, ..intact() }
+    }
+
+    #[derive(Clone, Copy)]
+    enum Look {
+        Absent,
+        Remembered,
+        Examined,
+    }
+
+    fn plan(case: &Case<'_>, look: Look) -> SlotPlan {
+        let tree = tree(case.incoming);
+        let desired = Desired {
+            slot: slot(),
+            version: &vibe_core::Version::new(1, 0, 0),
+            tree_id: tree.id(),
+            hooks: case
+                .declared
+                .iter()
+                .rev()
+                .map(|phase| hook(*phase))
+                .collect(),
+            reset: case.reset,
+            was_locked: case.was_locked,
+            previous: case.previous.map(str::to_owned),
+        };
+        let record = case.record.map(|(version, files)| record(version, files));
+        let mut contents = contents(case.disk);
+        let made = case
+            .state
+            .iter()
+            .flat_map(|state| state.made.keys().cloned());
+        contents.unchanged_made = made
+            .filter(|path| !case.touched.contains(&path.as_str()))
+            .collect();
+        let found = match look {
+            Look::Absent => Found::Absent { tree: &tree },
+            Look::Remembered => Found::Remembered,
+            Look::Examined => Found::Examined {
+                tree: &tree,
+                record: record.as_ref(),
+                contents: &contents,
+            },
+        };
+        let options = SlotOptions {
+            decision: case.decision,
+            force: case.force,
+            boot: Some("this-boot".to_owned()),
+        };
+        plan_slot(&desired, found, case.state.as_ref(), &options)
+    }
+
+    fn hooks(plan: &SlotPlan) -> Vec<(Phase, HookDecision, HookReason)> {
+        let hooks = plan.hooks.iter();
+        hooks
+            .map(|hook| (hook.phase, hook.decision, hook.because))
+            .collect()
+    }
+
+    fn due(phases: &[Phase], because: HookReason) -> Vec<(Phase, HookDecision, HookReason)> {
+        phases
+            .iter()
+            .map(|phase| (*phase, HookDecision::Run, because))
+            .collect()
+    }
+
+    fn examine(case: &Case<'_>) -> SlotPlan {
+        plan(case, Look::Examined)
+    }
+
+    fn refresh(case: &Case<'_>) -> Refresh {
+        match examine(case).step {
+            Step::Refresh(refresh) => {
+                assert_eq!(refresh.slot, slot());
+                assert_eq!(refresh.tree, tree(case.incoming).id());
+                assert_eq!(refresh.files, case.incoming.len());
+                refresh
+            }
+            step => panic!("{step:?}"),
+        }
+    }
+
+    fn refresh_row(case: &Case<'_>) -> SlotState {
+        refresh(case).row.unwrap()
+    }
+
+    fn changes(case: &Case<'_>) -> Vec<String> {
+        refresh(case).changes.iter().map(words).collect()
+    }
+
+    fn check_kept(plan: &SlotPlan, row: Option<&SlotState>) {
+        let tree = tree(A).id();
+        let keep = Keep {
+            slot: slot(),
+            tree,
+            row: row.cloned(),
+        };
+        assert_eq!(plan.step, Step::Keep(keep));
+    }
+
+    #[test]
+    fn an_intact_slot_is_kept_and_runs_no_hook() {
+        for look in [Look::Remembered, Look::Examined] {
+            for case in [
+                intact(),
+                Case {
+                    force: true,
+                    ..intact()
+                },
+            ] {
+                let plan = plan(&case, look);
+                check_kept(&plan, None);
+                assert_eq!(plan.hooks, []);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_without_hooks_needs_no_state() {
+        let case = Case {
+            declared: &[],
+            state: None,
+            ..intact()
+        };
+        check_kept(&plan(&case, Look::Remembered), None);
+        check_kept(&examine(&case), None);
+        let changed = Case { disk: B, ..case };
+        assert_eq!(refresh(&changed).row, None);
+        assert_eq!(changes(&changed), ["repair a"]);
+    }
+
+    #[test]
+    fn a_remembered_slot_keeps_its_row_though_its_hooks_are_not_given() {
+        let case = Case {
+            declared: &[],
+            ..intact()
+        };
+        check_kept(&plan(&case, Look::Remembered), None);
+    }
+
+    #[test]
+    fn a_phase_left_owed_is_retried_without_touching_the_slot() {
+        let case = with_phases(POST_OWED);
+        for look in [Look::Remembered, Look::Examined] {
+            let plan = plan(&case, look);
+            check_kept(&plan, None);
+            assert_eq!(hooks(&plan), due(&[PostInstall], HookReason::Retry));
+        }
+    }
+
+    #[test]
+    fn a_phase_held_back_runs_for_its_own_reason_once_it_may() {
+        let skipped = [(PreInstall, Done), (PostInstall, Skipped)];
+        let case = with_phases(&skipped);
+        let owed = state(tree(A).id(), POST_OWED);
+        for look in [Look::Remembered, Look::Examined] {
+            let allowed = plan(&case, look);
+            check_kept(&allowed, Some(&owed));
+            assert_eq!(hooks(&allowed), due(&[PostInstall], HookReason::Install));
+            for decision in [HookDecision::Held, HookDecision::Ask] {
+                let held = plan(
+                    &Case {
+                        decision,
+                        ..case.clone()
+                    },
+                    look,
+                );
+                check_kept(&held, None);
+                assert_eq!(hooks(&held), [(PostInstall, decision, HookReason::Install)]);
+            }
+            let declined = with_phases(&[(PreInstall, Done), (PostInstall, Declined)]);
+            assert_eq!(plan(&declined, look).hooks, []);
+        }
+    }
+
+    #[test]
+    fn a_drifted_file_is_repaired_and_every_hook_runs_once() {
+        let case = Case {
+            disk: B,
+            ..intact()
+        };
+        let plan = examine(&case);
+        assert_eq!(hooks(&plan), due(&Phase::ALL, HookReason::Repair));
+        let refresh = refresh(&case);
+        assert_eq!(refresh.because, SlotReason::Drift { files: 1 });
+        assert_eq!(refresh.undo, Undo::None);
+        assert_eq!(changes(&case), ["repair a"]);
+        let row = refresh.row.unwrap();
+        assert_eq!(row.phases, OWED.iter().copied().collect());
+        assert_eq!(row.reason, HookReason::Repair);
+        assert_eq!(row.boot.as_deref(), Some("this-boot"));
+        assert_eq!(row.link_mode, LinkMode::Reflink);
+        assert_eq!(row.adding, []);
+    }
+
+    #[test]
+    fn held_hooks_are_owed_and_listed_when_payload_changes() {
+        for decision in [HookDecision::Held, HookDecision::Ask] {
+            let case = Case {
+                disk: B,
+                decision,
+                ..intact()
+            };
+            let phases: Vec<_> = hooks(&examine(&case)).iter().map(|h| (h.0, h.1)).collect();
+            assert_eq!(phases, [(PreInstall, decision), (PostInstall, decision)]);
+            assert_eq!(refresh_row(&case).phases, OWED.iter().copied().collect());
+        }
+    }
+
+    #[test]
+    fn another_tree_is_an_update_that_can_be_undone() {
+        let case = Case {
+            incoming: B,
+            ..intact()
+        };
+        let found = refresh(&case);
+        assert_eq!(found.because, SlotReason::Content);
+        assert_eq!(found.undo, Undo::Payload);
+        assert_eq!(changes(&case), ["change a"]);
+        assert_eq!(hooks(&examine(&case)), due(&Phase::ALL, HookReason::Update));
+        let row = found.row.unwrap();
+        assert_eq!((row.tree, row.reason), (tree(B).id(), HookReason::Update));
+        assert_eq!(row.adding, rows(B));
+        let held = Case {
+            decision: HookDecision::Held,
+            ..case.clone()
+        };
+        assert_eq!(refresh(&held).undo, Undo::Changed);
+        let post = Case {
+            declared: &[PostInstall],
+            ..case
+        };
+        assert_eq!(refresh(&post).undo, Undo::Changed);
+    }
+
+    #[test]
+    fn another_tree_whose_files_already_lie_there_runs_nothing() {
+        let case = Case {
+            incoming: B,
+            disk: B,
+            ..intact()
+        };
+        let refresh = refresh(&case);
+        assert_eq!(refresh.changes, []);
+        assert_eq!(refresh.undo, Undo::Changed);
+        assert_eq!(examine(&case).hooks, []);
+        let row = refresh.row.unwrap();
+        assert_eq!(
+            (row.tree, row.boot.as_deref()),
+            (tree(B).id(), Some("old-boot"))
+        );
+    }
+
+    #[test]
+    fn a_rewritten_record_is_no_reason_to_run() {
+        for record in [None, Some(("1.0.0+build", A))] {
+            let case = Case { record, ..intact() };
+            let refresh = refresh(&case);
+            assert_eq!(refresh.because, SlotReason::Record);
+            assert_eq!((refresh.changes, refresh.undo), (Vec::new(), Undo::None));
+            assert_eq!(examine(&case).hooks, []);
+        }
+    }
+
+    #[test]
+    fn without_state_hooks_are_owed_as_for_an_install() {
+        let case = Case {
+            state: None,
+            ..intact()
+        };
+        let plan = examine(&case);
+        let row = SlotState {
+            link_mode: LinkMode::Copy,
+            boot: None,
+            ..state(tree(A).id(), OWED)
+        };
+        check_kept(&plan, Some(&row));
+        assert_eq!(hooks(&plan), due(&Phase::ALL, HookReason::Install));
+        let drifted = Case { disk: B, ..case };
+        assert_eq!(
+            hooks(&examine(&drifted)),
+            due(&Phase::ALL, HookReason::Install)
+        );
+    }
+
+    fn hook_changed(phases: &[(Phase, PhaseState)]) -> Case<'static> {
+        let row = SlotState {
+            after: after(&[("a", "h")]),
+            ..state(tree(A).id(), phases)
+        };
+        let disk = &[("a", "h")];
+        Case {
+            state: Some(row),
+            disk,
+            ..intact()
+        }
+    }
+
+    #[test]
+    fn a_slot_as_its_hooks_left_it_is_intact_unless_forced() {
+        let case = hook_changed(DONE);
+        check_kept(&examine(&case), None);
+        assert_eq!(examine(&case).hooks, []);
+        let forced = Case {
+            force: true,
+            ..case
+        };
+        assert_eq!(changes(&forced), ["reset a"]);
+        assert_eq!(refresh(&forced).because, SlotReason::Forced);
+        assert_eq!(
+            hooks(&examine(&forced)),
+            due(&Phase::ALL, HookReason::Repair)
+        );
+        assert_eq!(refresh_row(&forced).after, BTreeMap::new());
+    }
+
+    #[test]
+    fn an_owed_pre_install_starts_from_published_bytes() {
+        let case = hook_changed(OWED);
+        assert_eq!(changes(&case), ["reset a"]);
+        assert_eq!(refresh(&case).because, SlotReason::Hooks);
+        assert_eq!(hooks(&examine(&case)), due(&Phase::ALL, HookReason::Retry));
+        for decision in [HookDecision::Held, HookDecision::Ask] {
+            check_kept(
+                &examine(&Case {
+                    decision,
+                    ..case.clone()
+                }),
+                None,
+            );
+        }
+    }
+
+    #[test]
+    fn an_owed_post_install_runs_on_the_slot_as_it_is() {
+        let case = hook_changed(POST_OWED);
+        check_kept(&examine(&case), None);
+        assert_eq!(
+            hooks(&examine(&case)),
+            due(&[PostInstall], HookReason::Retry)
+        );
+    }
+
+    #[test]
+    fn a_repair_restores_what_hooks_changed_too() {
+        let case = hook_changed(DONE);
+        let two = &[("a", "1"), ("b", "1")];
+        let row = SlotState {
+            tree: tree(two).id(),
+            ..case.state.clone().unwrap()
+        };
+        let case = Case {
+            incoming: two,
+            record: Some(("1.0.0", two)),
+            state: Some(row),
+            force: true,
+            ..case
+        };
+        assert_eq!(changes(&case), ["reset a", "repair b"]);
+        assert_eq!(refresh(&case).because, SlotReason::Drift { files: 1 });
+    }
+
+    #[test]
+    fn what_is_no_longer_as_hooks_left_it_is_forgotten() {
+        let case = Case {
+            disk: A,
+            ..hook_changed(DONE)
+        };
+        check_kept(&examine(&case), Some(&state(tree(A).id(), DONE)));
+    }
+
+    fn with_made(phases: &[(Phase, PhaseState)], reset: Reset) -> Case<'static> {
+        let row = SlotState {
+            made: made(&["m"]),
+            ..state(tree(A).id(), phases)
+        };
+        let disk = &[("a", "1"), ("m/x", "h")];
+        Case {
+            state: Some(row),
+            disk,
+            reset,
+            ..intact()
+        }
+    }
+
+    #[test]
+    fn made_paths_survive_unless_everything_is_reset_for_a_rerun() {
+        check_kept(&examine(&with_made(OWED, Reset::Payload)), None);
+        check_kept(&examine(&with_made(DONE, Reset::All)), None);
+        check_kept(&examine(&with_made(POST_OWED, Reset::All)), None);
+        let case = with_made(OWED, Reset::All);
+        assert_eq!(changes(&case), ["unmake m"]);
+        assert_eq!(refresh(&case).because, SlotReason::Hooks);
+        assert_eq!(hooks(&examine(&case)), due(&Phase::ALL, HookReason::Retry));
+        let touched = Case {
+            touched: &["m"],
+            ..case.clone()
+        };
+        assert_eq!(changes(&touched), ["aside m to m.vibe-kept"]);
+        let held = Case {
+            decision: HookDecision::Held,
+            ..case
+        };
+        check_kept(&examine(&held), None);
+        let none = Case {
+            declared: &[],
+            ..with_made(&[], Reset::All)
+        };
+        check_kept(&examine(&none), None);
+    }
+
+    #[test]
+    fn a_made_path_is_remembered_until_it_is_gone_or_payload() {
+        let case = with_made(OWED, Reset::All);
+        assert_eq!(refresh_row(&case).made, made(&["m"]));
+        let gone = Case { disk: A, ..case };
+        check_kept(&examine(&gone), Some(&state(tree(A).id(), OWED)));
+        let files = &[("a", "1"), ("m/p", "1")];
+        let directory = Case {
+            incoming: files,
+            ..with_made(DONE, Reset::Payload)
+        };
+        assert_eq!(refresh_row(&directory).made, made(&[]));
+        let file = Case {
+            incoming: &[("a", "1"), ("m", "1")],
+            ..directory
+        };
+        assert_eq!(changes(&file), ["unmake m", "add m"]);
+        assert_eq!(refresh_row(&file).made, made(&["m"]));
+    }
+
+    #[test]
+    fn a_row_stays_while_a_package_without_hooks_has_something_to_know() {
+        let case = Case {
+            declared: &[],
+            incoming: B,
+            ..with_made(DONE, Reset::Payload)
+        };
+        let row = refresh_row(&case);
+        assert_eq!((row.phases, row.made), (BTreeMap::new(), made(&["m"])));
+        let case = Case {
+            declared: &[],
+            incoming: B,
+            state: None,
+            ..intact()
+        };
+        assert_eq!(refresh_row(&case).adding, rows(B));
+        let after = Case {
+            declared: &[],
+            record: Some(("1.0.0+build", A)),
+            ..hook_changed(&[])
+        };
+        assert_eq!(refresh_row(&after).after.len(), 1);
+    }
+
+    fn cut_short(adding: Files<'_>) -> Case<'static> {
+        let row = SlotState {
+            adding: rows(adding),
+            ..state(tree(A).id(), OWED)
+        };
+        Case {
+            state: Some(row),
+            ..intact()
+        }
+    }
+
+    #[test]
+    fn what_a_refresh_was_adding_is_known_until_the_record_names_it() {
+        check_kept(
+            &examine(&cut_short(&[("b", "1")])),
+            Some(&state(tree(A).id(), OWED)),
+        );
+        let drifted = Case {
+            disk: &[("a", "x")],
+            ..cut_short(&[("a", "1"), ("b", "1")])
+        };
+        assert_eq!(refresh_row(&drifted).adding, [row("b", "1")]);
+        let other = &[("a", "2"), ("b", "1")];
+        let applied = Case {
+            incoming: other,
+            disk: other,
+            ..cut_short(other)
+        };
+        assert_eq!(refresh(&applied).changes, []);
+        assert_eq!(refresh_row(&applied).adding, rows(other));
+        let replaced = Case {
+            incoming: &[("a", "1"), ("b", "3")],
+            ..cut_short(other)
+        };
+        assert_eq!(
+            refresh_row(&replaced).adding,
+            [row("a", "2"), row("b", "3")]
+        );
+    }
+
+    #[test]
+    fn a_written_record_makes_the_refresh_forgotten() {
+        let row = SlotState {
+            adding: rows(B),
+            made: made(&["a", "d", "m"]),
+            ..state(tree(A).id(), DONE)
+        };
+        let tree = tree(&[("a", "1"), ("d/x", "1")]);
+        let expected = SlotState {
+            made: made(&["m"]),
+            ..state(row.tree, DONE)
+        };
+        assert_eq!(recorded_row(row, &tree), expected);
+    }
+
+    fn killed(phase: Phase, disk: Files<'static>) -> Case<'static> {
+        let row = SlotState {
+            running: Some(RunningHook {
+                phase,
+                process: None,
+            }),
+            after: after(&[("a", "old"), ("b", "-")]),
+            ..state(tree(&[("a", "1"), ("b", "1"), ("c", "1")]).id(), POST_OWED)
+        };
+        let files = &[("a", "1"), ("b", "1"), ("c", "1")];
+        let (incoming, record) = (files, Some(("1.0.0", &files[..])));
+        Case {
+            incoming,
+            record,
+            state: Some(row),
+            disk,
+            ..intact()
+        }
+    }
+
+    #[test]
+    fn what_a_killed_post_install_changed_is_its_doing() {
+        let case = killed(PostInstall, &[("a", "h"), ("b*", "1")]);
+        let plan = examine(&case);
+        let expected = SlotState {
+            after: after(&[("a", "h"), ("b*", "1"), ("c", "-")]),
+            running: None,
+            ..case.state.unwrap()
+        };
+        let Step::Keep(keep) = plan.step.clone() else {
+            panic!("{plan:?}")
+        };
+        assert_eq!(keep.row, Some(expected));
+        assert_eq!(hooks(&plan), due(&[PostInstall], HookReason::Retry));
+    }
+
+    #[test]
+    fn that_a_killed_hook_is_no_longer_running_is_written_though_nothing_else_changed() {
+        let case = killed(PostInstall, &[("a", "1"), ("b", "1"), ("c", "1")]);
+        let Step::Keep(keep) = examine(&case).step else {
+            panic!()
+        };
+        let row = keep.row.unwrap();
+        assert_eq!((row.running, row.after), (None, BTreeMap::new()));
+    }
+
+    #[test]
+    fn a_killed_post_install_that_left_no_file_leaves_drift() {
+        let case = killed(PostInstall, &[("a@", ""), ("b", "1"), ("c", "1")]);
+        assert_eq!(changes(&case), ["repair a"]);
+        assert_eq!(hooks(&examine(&case)), due(&Phase::ALL, HookReason::Repair));
+    }
+
+    #[test]
+    fn what_a_killed_pre_install_changed_is_drift() {
+        let case = killed(PreInstall, &[("a", "h"), ("b", "1"), ("c", "1")]);
+        assert_eq!(changes(&case), ["repair a"]);
+    }
+
+    #[test]
+    fn a_killed_post_install_of_another_tree_excuses_nothing() {
+        let case = killed(PostInstall, &[("a", "h"), ("b", "1"), ("c", "1")]);
+        let incoming = &[("a", "1"), ("b", "1"), ("c", "2")];
+        let refreshed = Case {
+            incoming,
+            ..case.clone()
+        };
+        assert_eq!(changes(&refreshed), ["repair a", "change c"]);
+        let recorded = Case {
+            record: Some(("1.0.0", B)),
+            ..case.clone()
+        };
+        assert_eq!(changes(&recorded), ["change a"]);
+        let mut row = case.state.clone().unwrap();
+        row.tree = tree(B).id();
+        let targeted = Case {
+            state: Some(row),
+            ..case
+        };
+        assert_eq!(changes(&targeted), ["repair a"]);
+    }
+
+    fn placed(case: &Case<'_>) -> (SlotReason, Option<SlotState>, Vec<HookReason>) {
+        let plan = plan(case, Look::Absent);
+        let Step::Place(place) = plan.step else {
+            panic!("{:?}", plan.step)
+        };
+        assert_eq!(
+            (place.slot, place.tree, place.files),
+            (slot(), tree(A).id(), 1)
+        );
+        let reasons = plan.hooks.iter().map(|hook| hook.because).collect();
+        (place.because, place.row, reasons)
+    }
+
+    #[test]
+    fn a_slot_is_placed_for_a_reason_that_its_hooks_are_told() {
+        let new = Case {
+            was_locked: false,
+            state: None,
+            ..intact()
+        };
+        let (because, row, reasons) = placed(&new);
+        assert_eq!(
+            (because, reasons),
+            (SlotReason::New, vec![HookReason::Install; 2])
+        );
+        let expected = SlotState {
+            link_mode: LinkMode::Copy,
+            boot: Some("this-boot".to_owned()),
+            ..state(tree(A).id(), OWED)
+        };
+        assert_eq!(row, Some(expected.clone()));
+
+        let cloned = Case {
+            state: None,
+            ..intact()
+        };
+        let (because, row, reasons) = placed(&cloned);
+        assert_eq!(
+            (because, reasons),
+            (SlotReason::Missing, vec![HookReason::Install; 2])
+        );
+        assert_eq!(row, Some(expected.clone()));
+
+        let (because, row, reasons) = placed(&intact());
+        assert_eq!(
+            (because, reasons),
+            (SlotReason::Missing, vec![HookReason::Repair; 2])
+        );
+        assert_eq!(row.unwrap().reason, HookReason::Repair);
+
+        let updated = Case {
+            previous: Some("0.9.0"),
+            ..new
+        };
+        let (because, row, reasons) = placed(&updated);
+        let from = "0.9.0".to_owned();
+        assert_eq!(
+            (because, reasons),
+            (
+                SlotReason::Version { from: from.clone() },
+                vec![HookReason::Update; 2]
+            )
+        );
+        let row = row.unwrap();
+        assert_eq!(
+            (row.reason, row.previous_version),
+            (HookReason::Update, Some(from))
+        );
+    }
+
+    #[test]
+    fn a_first_install_that_was_killed_is_still_the_first() {
+        let case = with_phases(OWED);
+        assert_eq!(placed(&case).2, [HookReason::Install; 2]);
+        let unlocked = Case {
+            was_locked: false,
+            ..case
+        };
+        let (because, _, reasons) = placed(&unlocked);
+        assert_eq!(
+            (because, reasons),
+            (SlotReason::New, vec![HookReason::Install; 2])
+        );
+        let prepared = Case {
+            was_locked: false,
+            ..with_phases(POST_OWED)
+        };
+        assert_eq!(placed(&prepared).0, SlotReason::New);
+    }
+
+    #[test]
+    fn a_new_slot_without_hooks_gets_no_row() {
+        let case = Case {
+            declared: &[],
+            ..intact()
+        };
+        assert_eq!(placed(&case).1, None);
+    }
+
+    #[test]
+    fn the_version_before_is_what_the_lock_named_last() {
+        let mut row = state(tree(A).id(), POST_OWED);
+        row.previous_version = Some("0.8.0".to_owned());
+        let case = Case {
+            state: Some(row),
+            disk: B,
+            ..intact()
+        };
+        assert_eq!(
+            refresh_row(&case).previous_version.as_deref(),
+            Some("0.8.0")
+        );
+        let moved = Case {
+            previous: Some("0.9.0"),
+            ..case
+        };
+        assert_eq!(
+            refresh_row(&moved).previous_version.as_deref(),
+            Some("0.9.0")
+        );
+    }
+
+    #[test]
+    fn edited_files_that_the_package_dropped_are_named() {
+        let two = &[("a", "1"), ("b", "1")];
+        let case = Case {
+            record: Some(("1.0.0", two)),
+            disk: &[("a", "1"), ("b", "u")],
+            ..intact()
+        };
+        assert_eq!(examine(&case).edited, [path("b")]);
+        let kept = Case {
+            incoming: two,
+            ..case
+        };
+        assert_eq!(examine(&kept).edited, []);
+    }
+
+    #[test]
+    fn a_due_hook_is_planned_with_all_it_was_selected_with() {
+        let plan = examine(&with_phases(POST_OWED));
+        let selected = hook(PostInstall);
+        let expected = RunHook {
+            slot: slot(),
+            phase: PostInstall,
+            script: selected.script,
+            sha256: selected.digest,
+            interpreter: selected.interpreter,
+            program: selected.program,
+            decision: HookDecision::Run,
+            because: HookReason::Retry,
+        };
+        assert_eq!(plan.hooks, [expected]);
+    }
+
+    #[test]
+    fn a_plan_has_slots_then_pre_installs_then_post_installs_then_removals() {
+        let parts = vec![
+            examine(&with_phases(OWED)),
+            examine(&Case {
+                disk: B,
+                ..intact()
+            }),
+        ];
+        let removal = crate::removal::removal(&slot(), &record("1.0.0", A), None, &contents(A));
+        let plan = assemble(parts, vec![removal]);
+        let name = |step: &Step| match step {
+            Step::Keep(_) => "keep",
+            Step::Refresh(_) => "refresh",
+            Step::Place(_) => "place",
+            Step::Remove(_) => "remove",
+            Step::RunHook(hook) => match (hook.phase, hook.because) {
+                (PreInstall, HookReason::Retry) => "first pre-install",
+                (PreInstall, _) => "second pre-install",
+                (PostInstall, HookReason::Retry) => "first post-install",
+                (PostInstall, _) => "second post-install",
+            },
+        };
+        let names: Vec<&str> = plan.steps.iter().map(name).collect();
+        let expected = [
+            "keep",
+            "refresh",
+            "first pre-install",
+            "second pre-install",
+            "first post-install",
+            "second post-install",
+            "remove",
+        ];
+        assert_eq!(names, expected);
+    }
+}
