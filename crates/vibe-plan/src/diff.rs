@@ -99,7 +99,7 @@ impl PayloadDiff {
         self.changes.push(if unchanged {
             FileChange::RemoveMade { path }
         } else {
-            let to = self.kept_name(&path, input);
+            let to = kept_name(&path, input);
             FileChange::SetAside { path, to }
         });
     }
@@ -119,25 +119,6 @@ impl PayloadDiff {
             .all(deleted)
             && !disk.unnamed.iter().any(|name| name.starts_with(&unnamed))
     }
-
-    /// A name beside `path` that nothing has, had or will have: what a first try removes would
-    /// otherwise give the second another answer.
-    fn kept_name(&self, path: &RelPath, input: &DiffInput<'_>) -> RelPath {
-        let is_taken = |name: &RelPath| {
-            self.changes.iter().any(|change| match change {
-                FileChange::SetAside { to, .. } => to == name,
-                _ => false,
-            })
-        };
-        first_kept_name(path, |name| {
-            !input.disk.entries.contains_key(name)
-                && !input.made.contains_key(name)
-                && !is_payload(name, input.incoming)
-                && !is_payload(name, input.recorded)
-                && !input.adding.iter().any(|row| row.path.starts_with(name))
-                && !is_taken(name)
-        })
-    }
 }
 
 fn cleared_path(change: &FileChange) -> Option<&RelPath> {
@@ -152,6 +133,18 @@ fn cleared_path(change: &FileChange) -> Option<&RelPath> {
 /// Whether `path` is a file of `tree` or a directory that holds one.
 pub(crate) fn is_payload(path: &RelPath, tree: &Tree) -> bool {
     tree.get(path).is_some() || tree.has_directory(path)
+}
+
+/// A name beside `path` that nothing has, had or will have: what a first try removes would
+/// otherwise give the second another answer.
+fn kept_name(path: &RelPath, input: &DiffInput<'_>) -> RelPath {
+    first_kept_name(path, |name| {
+        !input.disk.entries.contains_key(name)
+            && !input.made.contains_key(name)
+            && !is_payload(name, input.incoming)
+            && !is_payload(name, input.recorded)
+            && !input.adding.iter().any(|row| row.path.starts_with(name))
+    })
 }
 
 /// `<path>.vibe-kept`, or the first of `.vibe-kept.2`, `.vibe-kept.3`, ... that is free.

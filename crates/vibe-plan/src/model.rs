@@ -667,7 +667,12 @@ fn any_action() -> impl Strategy<Value = Action> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    // A case is a whole history, so half the usual number says as much.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases / 2,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn whatever_happens_to_a_slot_an_install_ends_as_the_law_says(
         packages in proptest::collection::vec(any_package(), 3),
