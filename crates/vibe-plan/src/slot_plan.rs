@@ -253,16 +253,12 @@ fn examined(
         _ => reason,
     };
     let hooks = due_hooks(desired, &phases, due_because, options);
-    let edited = std::mem::take(&mut difference.edited);
     let same_record = record.is_some_and(|record| {
         record.tree.id() == desired.tree_id && record.version == *desired.version
     });
     if difference.changes.is_empty() && same_record {
         let row = row.filter(|row| written != Some(row));
-        return SlotPlan {
-            edited,
-            ..kept(desired, row, hooks)
-        };
+        return kept(desired, row, hooks);
     }
     let step = Step::Refresh(Refresh {
         slot: desired.slot.clone(),
@@ -276,7 +272,7 @@ fn examined(
     SlotPlan {
         step,
         hooks,
-        edited,
+        edited: difference.edited,
     }
 }
 
@@ -923,6 +919,29 @@ mod tests {
             ..hook_changed(DONE)
         };
         check_kept(&examine(&case), Some(&state(tree(A).id(), DONE)));
+    }
+
+    #[test]
+    fn without_a_record_what_hooks_left_is_told_by_the_tree_that_state_names() {
+        let case = Case {
+            record: None,
+            ..hook_changed(DONE)
+        };
+        assert_eq!(changes(&case), Vec::<String>::new());
+        assert_eq!(examine(&case).hooks, []);
+        let other = Case {
+            incoming: B,
+            ..case
+        };
+        assert_eq!(changes(&other), ["add a"]);
+        let mut row = other.state.clone().unwrap();
+        row.tree = tree(B).id();
+        let recorded = Case {
+            record: Some(("1.0.0", A)),
+            state: Some(row),
+            ..other
+        };
+        assert_eq!(changes(&recorded), ["change a"]);
     }
 
     fn with_made(phases: &[(Phase, PhaseState)], reset: Reset) -> Case<'static> {
