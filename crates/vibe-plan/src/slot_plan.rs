@@ -237,7 +237,7 @@ fn examined(
     let phases = rerun::phases(&declared(desired), state, changed, options.decision);
     start_over(desired, &phases, changed, &input, &mut difference, options);
 
-    let because = slot_reason(desired, record, drift, options, changed);
+    let because = slot_reason(desired, record, drift, changed);
     let reason = hook_reason(desired, record, state, changed);
     let row = row_after(
         desired,
@@ -311,10 +311,7 @@ fn settle_interrupted(
     record: Option<&SlotRecord>,
     contents: &SlotContents,
 ) -> SlotState {
-    let mut settled = SlotState {
-        running: None,
-        ..state.clone()
-    };
+    let mut settled = state.clone();
     let in_post_install = state
         .running
         .as_ref()
@@ -330,7 +327,7 @@ fn settle_interrupted(
             Some(DiskEntry::File {
                 digest: Some(digest),
                 exec,
-            }) if (*digest, *exec) != (row.digest, row.exec) => {
+            }) => {
                 let file = AfterFile::File {
                     digest: *digest,
                     exec: *exec,
@@ -347,14 +344,14 @@ fn slot_reason(
     desired: &Desired<'_>,
     record: Option<&SlotRecord>,
     drift: usize,
-    options: &SlotOptions,
     changed: bool,
 ) -> SlotReason {
     match record {
         None => SlotReason::Record,
         Some(record) if record.tree.id() != desired.tree_id => SlotReason::Content,
         Some(_) if drift > 0 => SlotReason::Drift { files: drift },
-        Some(_) if options.force && changed => SlotReason::Forced,
+        // Nothing else changes payload where nothing drifted.
+        Some(_) if changed => SlotReason::Forced,
         Some(record) if record.version != *desired.version => SlotReason::Record,
         Some(_) => SlotReason::Hooks,
     }
