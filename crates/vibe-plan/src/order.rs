@@ -22,20 +22,16 @@ pub fn order(dependencies: &BTreeMap<PackageId, Vec<PackageId>>) -> Order {
         .collect();
     let mut order = Order::default();
     let mut placed: BTreeSet<&PackageId> = BTreeSet::new();
-    while placed.len() < dependencies.len() {
-        // A package is ready when all it can reach is placed or reaches back to it. The first
-        // ready one by id is taken, its whole cycle with it; some package always is ready, since
-        // the cycles themselves form no cycle.
-        let ready = reach
-            .iter()
-            .find(|(id, reached)| {
-                !placed.contains(*id)
-                    && reached
-                        .iter()
-                        .all(|other| placed.contains(other) || reach[other].contains(*id))
-            })
-            .map(|(id, reached)| (*id, reached));
-        let Some((id, reached)) = ready else { break };
+    // A package is ready when all it can reach is placed or reaches back to it. The first ready one
+    // by id is taken, its whole cycle with it; until all are placed some package is ready, since
+    // the cycles themselves form no cycle.
+    while let Some((id, reached)) = reach.iter().find(|(id, reached)| {
+        !placed.contains(*id)
+            && reached
+                .iter()
+                .all(|other| placed.contains(other) || reach[other].contains(*id))
+    }) {
+        let id = *id;
         let mut cycle: Vec<PackageId> = reached
             .iter()
             .filter(|other| reach[*other].contains(id))
