@@ -11,12 +11,14 @@ pub mod fresh;
 pub mod hook_scan;
 pub mod layout;
 pub mod place;
+#[cfg(all(test, unix))]
+mod properties;
 pub mod record;
 pub mod redo;
 pub mod remove;
 pub mod source;
 pub mod state_file;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod testing;
 pub mod undo;
 

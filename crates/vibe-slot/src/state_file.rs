@@ -45,6 +45,7 @@ pub fn save(
     Ok(())
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,6 +71,8 @@ struct Absent {
     path: RelPath,
     /// The deepest directory above it that was there; `None`: the slot's own.
     existing: Option<RelPath>,
+    /// It was a directory, which the refresh empties and replaces.
+    was_directory: bool,
 }
 
 impl UndoStore {
@@ -239,11 +241,14 @@ impl Keeper {
             false => None,
         };
         match stat {
-            None => self.push_absent(path, existing),
+            None => self.push_absent(path, existing, false),
             Some(stat) if stat.kind == EntryKind::File => self.keep_file(path, stat)?,
-            Some(stat) if is_changed && stat.kind != EntryKind::Directory => {
-                self.move_out(path)?;
-                self.push_absent(path, existing);
+            Some(stat) if is_changed => {
+                let is_directory = stat.kind == EntryKind::Directory;
+                if !is_directory {
+                    self.move_out(path)?;
+                }
+                self.push_absent(path, existing, is_directory);
             }
             Some(_) => {}
         }
@@ -263,10 +268,11 @@ impl Keeper {
         })
     }
 
-    fn push_absent(&mut self, path: &RelPath, existing: Option<RelPath>) {
+    fn push_absent(&mut self, path: &RelPath, existing: Option<RelPath>, was_directory: bool) {
         self.kept.absent.push(Absent {
             path: path.clone(),
             existing,
+            was_directory,
         });
     }
 
@@ -281,7 +287,7 @@ impl Keeper {
             }),
             Err(CopyError::Fs(error)) if error.kind() == ErrorKind::PermissionDenied => {
                 self.move_out(path)?;
-                self.push_absent(path, path.parent());
+                self.push_absent(path, path.parent(), false);
             }
             Err(error) => return Err(error.into()),
         }
@@ -323,15 +329,27 @@ impl Restorer<'_> {
     fn remove_added(&mut self) -> Result<(), SlotError> {
         for absent in &self.kept.absent {
             let full = absent.path.under(&self.root);
-            if vibe_fs::path_guard(&self.root, &absent.path)? != Guard::Clear {
+            let is_clear = vibe_fs::path_guard(&self.root, &absent.path)? == Guard::Clear;
+            if !is_clear || self.is_still_in_the_way(&absent.path)? {
                 continue;
             }
-            if stat_of(&full)?.is_some() {
-                self.discard(&full)?;
+            match stat_of(&full)?.map(|stat| stat.kind) {
+                Some(EntryKind::Directory) if absent.was_directory => continue,
+                Some(_) => self.discard(&full)?,
+                None => {}
             }
             self.remove_emptied(absent)?;
         }
         Ok(())
+    }
+
+    /// Whether the refresh stopped before it moved aside what was at `path`.
+    fn is_still_in_the_way(&self, path: &RelPath) -> Result<bool, SlotError> {
+        let aside = &self.kept.set_aside;
+        match aside.iter().find(|(from, _)| path.starts_with(from)) {
+            Some((_, to)) => Ok(stat_of(&to.under(&self.root))?.is_none()),
+            None => Ok(false),
+        }
     }
 
     fn remove_emptied(&self, absent: &Absent) -> Result<(), SlotError> {
