@@ -55,7 +55,7 @@ pub(crate) fn remember(
         };
         listings.insert(root.clone(), listing_lines(&project.root, &listing));
     }
-    let memory = match stale.file.check(&project.layout, &listings)? {
+    let memory = match stale.file.check(&project.layout, &listings) {
         Freshness::Stale(what) => {
             tracing::debug!("not fresh: {what}");
             stale

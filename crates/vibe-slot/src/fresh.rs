@@ -136,49 +136,42 @@ pub fn remove(layout: &Layout) -> Result<(), SlotError> {
 
 impl FreshFile {
     /// Compares everything watched with the disk, and `listings` with those remembered. Reads only
-    /// files whose stat moved or is not older than this file.
-    ///
-    /// # Errors
-    /// A path cannot be looked at or read.
-    pub fn check(
-        &self,
-        layout: &Layout,
-        listings: &BTreeMap<String, Vec<String>>,
-    ) -> Result<Freshness, SlotError> {
+    /// files whose stat moved or is not older than this file. What cannot be looked at or read
+    /// counts as changed: the run that follows tells why.
+    pub fn check(&self, layout: &Layout, listings: &BTreeMap<String, Vec<String>>) -> Freshness {
         if let Some(root) = first_difference(&self.fresh.listings, listings) {
-            return Ok(Freshness::Stale(escape(root)));
+            return Freshness::Stale(escape(root));
         }
         let mut renew = false;
         for watched in &self.fresh.watched {
             let path = layout.project_root().join(&watched.path);
-            match self.compare(watched, &path)? {
+            match self.compare(watched, &path) {
                 Comparison::Same => {}
                 Comparison::Renew => renew = true,
-                Comparison::Changed => return Ok(Freshness::Stale(escape(&watched.path))),
+                Comparison::Changed => return Freshness::Stale(escape(&watched.path)),
             }
         }
-        Ok(Freshness::Fresh { renew })
+        Freshness::Fresh { renew }
     }
 
-    fn compare(&self, watched: &Watched, path: &Path) -> Result<Comparison, SlotError> {
-        let (then, now) = match (watched.stat, stat_of(path)?) {
-            (None, None) => return Ok(Comparison::Same),
-            (Some(then), Some(now)) => (then, now),
-            (None, Some(_)) | (Some(_), None) => return Ok(Comparison::Changed),
+    fn compare(&self, watched: &Watched, path: &Path) -> Comparison {
+        let (then, now) = match (watched.stat, stat_of(path)) {
+            (None, Ok(None)) => return Comparison::Same,
+            (Some(then), Ok(Some(now))) => (then, now),
+            _ => return Comparison::Changed,
         };
         if then == now && is_settled(&now, self.written.mtime_ns) {
-            return Ok(Comparison::Same);
+            return Comparison::Same;
         }
-        let is_file = then.kind == EntryKind::File && now.kind == EntryKind::File;
-        let may_be_same = is_file
-            && then.exec == now.exec
-            && then.size == now.size
-            && now.size <= FILE_BYTES
-            && watched.sha256.is_some();
-        if may_be_same && readable_digest(path)? == watched.sha256 {
-            return Ok(Comparison::Renew);
+        let may_be_same = (then.kind, then.exec, then.size) == (now.kind, now.exec, now.size)
+            && now.kind == EntryKind::File
+            && now.size <= FILE_BYTES;
+        let has_digest =
+            |digest| matches!(readable_digest(path), Ok(found) if found == Some(digest));
+        match may_be_same && watched.sha256.is_some_and(has_digest) {
+            true => Comparison::Renew,
+            false => Comparison::Changed,
         }
-        Ok(Comparison::Changed)
     }
 
     /// Whether the file `path`, spelled as it was watched, is the one remembered: by its stat, or
@@ -312,7 +305,7 @@ mod tests {
     fn check(change: impl FnOnce(&World), expected: Freshness) {
         let (world, file) = written();
         change(&world);
-        let found = file.check(&world.layout, &listings(&["a"])).unwrap();
+        let found = file.check(&world.layout, &listings(&["a"]));
         assert_eq!(found, expected);
     }
 
@@ -358,7 +351,7 @@ mod tests {
     #[test]
     fn a_listing_that_is_not_the_same_is_stale() {
         let (world, file) = written();
-        let outcome = |now| file.check(&world.layout, &now).unwrap();
+        let outcome = |now| file.check(&world.layout, &now);
         assert_eq!(outcome(listings(&["a", "b"])), stale("src"));
         assert_eq!(outcome(listings(&[])), stale("src"));
         assert_eq!(outcome(BTreeMap::new()), stale("src"));
@@ -373,7 +366,7 @@ mod tests {
         let stat = stat_of(&path(&world, "lock")).unwrap().unwrap();
         file.written.mtime_ns = stat.mtime_ns.max(stat.ctime_ns);
         file.fresh.watched.retain(|watched| watched.path == "lock");
-        let look = |file: &FreshFile| file.check(&world.layout, &listings(&["a"])).unwrap();
+        let look = |file: &FreshFile| file.check(&world.layout, &listings(&["a"]));
         assert_eq!(look(&file), Freshness::Fresh { renew: true });
         file.written.mtime_ns += 1;
         assert_eq!(look(&file), Freshness::Fresh { renew: false });
@@ -436,7 +429,7 @@ mod tests {
         let file = read(&world.layout, "1").unwrap();
         watched.sort_by(|a, b| a.path.cmp(&b.path));
         assert_eq!(file.fresh.watched, watched);
-        let found = file.check(&world.layout, &BTreeMap::new()).unwrap();
+        let found = file.check(&world.layout, &BTreeMap::new());
         assert_eq!(found, Freshness::Fresh { renew: false });
     }
 

@@ -11,14 +11,14 @@ pub mod fresh;
 pub mod hook_scan;
 pub mod layout;
 pub mod place;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod properties;
 pub mod record;
 pub mod redo;
 pub mod remove;
 pub mod source;
 pub mod state_file;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod testing;
 pub mod undo;
 

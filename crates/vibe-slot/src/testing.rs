@@ -1,4 +1,5 @@
 //! What several tests of this crate need: a project with one slot, and packages in memory.
+#![cfg(unix)]
 
 use std::collections::BTreeMap;
 use std::io::Read;
