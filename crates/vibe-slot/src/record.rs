@@ -91,7 +91,6 @@ pub fn write_record(
     write_if_other(layout, &layout.record(slot), &record.render())
 }
 
-#[cfg(unix)]
 /// Renames what lies where the record of `slot` belongs to the first free name of
 /// `.vibe-slot.toml.vibe-kept`, `.vibe-kept.2`, ... Returns that name.
 ///
@@ -115,6 +114,7 @@ pub fn set_aside(layout: &Layout, slot: &SlotName) -> Result<String, SlotError> 
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,5 +203,23 @@ mod tests {
         std::fs::remove_dir(world.at(".vibe-slot.toml")).unwrap();
         std::os::unix::fs::symlink("x", world.at(".vibe-slot.toml")).unwrap();
         assert_eq!(read(), RecordOnDisk::NotAFile(EntryKind::Symlink));
+    }
+
+    #[test]
+    fn a_record_set_aside_takes_the_first_free_name() {
+        let world = World::new();
+        let mut names = Vec::new();
+        for text in ["one", "two", "three"] {
+            world.write(".vibe-slot.toml", text);
+            names.push(set_aside(&world.layout, &world.slot).unwrap());
+        }
+        let expected = ["", ".2", ".3"].map(|end| format!(".vibe-slot.toml.vibe-kept{end}"));
+        assert_eq!(names, expected);
+        let texts: Vec<String> = world.snapshot().into_values().collect();
+        assert_eq!(
+            texts,
+            ["one", "two", "three"],
+            "each under its name, and no record"
+        );
     }
 }
