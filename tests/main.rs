@@ -2,7 +2,10 @@
 //!
 //! A test reads: given these packages, run this, expect this exit code, this text and this tree.
 #![expect(
+    unreachable_pub,
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "tests start the binary, and fail by panicking"
 )]

@@ -84,14 +84,22 @@ impl Run {
     /// Asserts that standard error holds `part`.
     #[track_caller]
     pub fn stderr_has(self, part: &str) -> Self {
-        assert!(self.stderr.contains(part), "no {part:?} in\n{}", self.stderr);
+        assert!(
+            self.stderr.contains(part),
+            "no {part:?} in\n{}",
+            self.stderr
+        );
         self
     }
 
     /// Asserts that standard output holds `part`.
     #[track_caller]
     pub fn stdout_has(self, part: &str) -> Self {
-        assert!(self.stdout.contains(part), "no {part:?} in\n{}", self.stdout);
+        assert!(
+            self.stdout.contains(part),
+            "no {part:?} in\n{}",
+            self.stdout
+        );
         self
     }
 
@@ -109,14 +117,21 @@ impl Run {
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let since = std::time::Instant::now();
     while !done() {
-        assert!(since.elapsed().as_secs() < 20, "{what} did not happen within 20 s");
+        assert!(
+            since.elapsed().as_secs() < 20,
+            "{what} did not happen within 20 s"
+        );
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
 /// The slot of a package in the world's project.
 pub fn slot(world: &World, package: &str, version: &str) -> PathBuf {
-    world.project().join("vibedeps").join(package.replace('/', ".")).join(version)
+    world
+        .project()
+        .join("vibedeps")
+        .join(package.replace('/', "."))
+        .join(version)
 }
 
 /// The text of a file.
@@ -132,7 +147,11 @@ pub fn read(path: impl AsRef<Path>) -> String {
 pub fn corpus() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("VIBE_CORPUS") {
         let path = PathBuf::from(named);
-        assert!(path.is_dir(), "VIBE_CORPUS names {}, which is not there", path.display());
+        assert!(
+            path.is_dir(),
+            "VIBE_CORPUS names {}, which is not there",
+            path.display()
+        );
         return Some(path);
     }
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");

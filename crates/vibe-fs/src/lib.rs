@@ -33,6 +33,7 @@ pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remov
 pub use rename::rename_over;
 pub use stat::{EntryKind, Stat, stat_of};
 pub use system::{
-    boot_id, canonical_directory, create_directory, create_directory_all, fits, path_limit, sync_directory,
+    boot_id, canonical_directory, create_directory, create_directory_all, fits, path_limit,
+    sync_directory,
 };
 pub use walk::{RawEntry, list_dir, read_link, walk};

@@ -97,7 +97,8 @@ pub struct HookContext {
 pub struct BuiltEnvironment {
     /// The variables, complete.
     pub variables: BTreeMap<OsString, OsString>,
-    /// The names of the caller's variables that are not among them, sorted, escaped.
+    /// The names of the caller's variables that are not among them, sorted, escaped; without those
+    /// that every shell keeps for itself.
     pub not_passed: Vec<String>,
 }
 
@@ -122,7 +123,7 @@ pub fn build(
     let variables: BTreeMap<OsString, OsString> = passed.chain(set).collect();
     let mut not_passed: Vec<String> = caller
         .keys()
-        .filter(|name| lookup(os, &variables, name).is_none())
+        .filter(|name| lookup(os, &variables, name).is_none() && !is_shell_bookkeeping(name))
         .map(|name| escape_bytes(name.as_encoded_bytes()))
         .collect();
     not_passed.sort();
@@ -130,6 +131,11 @@ pub fn build(
         variables,
         not_passed,
     }
+}
+
+/// Variables that a shell keeps for itself and sets anew: not passing them withholds nothing.
+fn is_shell_bookkeeping(name: &OsStr) -> bool {
+    matches!(name.to_str(), Some("PWD" | "OLDPWD" | "SHLVL" | "_"))
 }
 
 /// The value of `name` in `environment`; on Windows the case of the name does not matter.

@@ -64,9 +64,9 @@ pub struct HookRecord {
     pub sha256: Sha256Digest,
     /// Why it was due.
     pub reason: HookReason,
-    /// The interpreter's absolute path; absent where nothing was started.
+    /// The interpreter's absolute path, escaped; absent where nothing was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interpreter: Option<PathBuf>,
+    pub interpreter: Option<String>,
     /// When it started, RFC 3339, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,

@@ -12,6 +12,7 @@ use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
 use vibe_core::{Event, SlotName};
 use vibe_fs::Durability;
 use vibe_plan::removal::removal;
+use vibe_plan::slot_plan::recorded_row;
 use vibe_slot::examine::examine;
 use vibe_slot::place::{Placed, place, refresh};
 use vibe_slot::remove::{discard_new, remove};
@@ -316,8 +317,15 @@ impl<'a> Execution<'a> {
     /// Once slots are placed, what was being added is recorded, and a row that says nothing goes.
     fn settle_rows(&mut self) -> Result<(), InstallError> {
         let before = self.state.clone();
-        for row in self.state.slots.values_mut() {
-            row.adding.clear();
+        for step in &self.planned.plan.steps {
+            let (Step::Place(Place { slot, .. }) | Step::Refresh(Refresh { slot, .. })) = step
+            else {
+                continue;
+            };
+            if let Some(row) = self.state.slots.remove(slot) {
+                let row = recorded_row(row, &self.fetched(slot).tree);
+                self.state.slots.insert(slot.clone(), row);
+            }
         }
         let says_something = |row: &SlotState| {
             !row.phases.is_empty() || !row.after.is_empty() || !row.made.is_empty()

@@ -98,7 +98,7 @@ impl Execution<'_> {
         });
         let started = SystemTime::now();
         let mut result = HookRecord {
-            interpreter: Some(hook.program.clone()),
+            interpreter: Some(escape_bytes(hook.program.as_os_str().as_encoded_bytes())),
             started: Some(time_text(started)),
             outcome: HookOutcome::Failed,
             ..empty_record(hook)

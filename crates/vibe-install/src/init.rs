@@ -25,6 +25,7 @@ pub enum InitKind {
 #[serde(rename_all = "kebab-case")]
 pub struct InitReport {
     /// Where.
+    #[serde(serialize_with = "crate::report::path_text")]
     pub directory: PathBuf,
     /// What.
     pub kind: InitKind,

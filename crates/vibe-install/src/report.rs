@@ -31,9 +31,30 @@ pub struct RunReport {
     /// `vibe.toml` was, or would be, written.
     pub manifest_changed: bool,
     /// A new project was started here.
+    #[serde(serialize_with = "optional_path_text")]
     pub started_project: Option<PathBuf>,
     /// The run's evidence under `vibedeps/.state/runs/`, if one was kept.
     pub run: Option<String>,
+}
+
+/// A path as escaped text: one that is not UTF-8 must not keep a document from being written.
+pub(crate) fn path_text<S: serde::Serializer>(
+    path: &std::path::Path,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&vibe_core::text::escape_bytes(
+        path.as_os_str().as_encoded_bytes(),
+    ))
+}
+
+fn optional_path_text<S: serde::Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => path_text(path, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 impl RunReport {

@@ -66,8 +66,7 @@ pub(crate) fn text(command: &str, outcome: &Result<Answer, UserError>, said: &Sa
     text.unwrap_or_else(|error| failed(command, &error.to_string())) + "\n"
 }
 
-/// The document where the real one cannot be written: the path of an install hook's interpreter
-/// need not be text.
+/// The document where the real one cannot be written.
 fn failed(command: &str, why: &str) -> String {
     let document = serde_json::json!({
         "command": command,
@@ -123,7 +122,7 @@ mod tests {
 
     fn full_hook() -> HookRecord {
         HookRecord {
-            interpreter: Some(PathBuf::from("/bin/bash")),
+            interpreter: Some("/bin/bash".to_owned()),
             signal: Some(9),
             remarks: vec!["x".to_owned()],
             tail: "x".to_owned(),

@@ -38,7 +38,7 @@ pub struct SlotState {
     pub after: BTreeMap<RelPath, AfterFile>,
     /// The topmost paths that appeared during its hooks.
     pub made: BTreeMap<RelPath, MadePath>,
-    /// Files that a refresh under way adds: ours though no record names them yet. Sorted by path,
+    /// Content that a refresh under way may leave: ours though no record names it. Sorted by path,
     /// each once.
     pub adding: Vec<TreeRow>,
     /// The way its files were really placed.
