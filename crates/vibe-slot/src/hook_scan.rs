@@ -506,6 +506,26 @@ mod tests {
         });
     }
 
+    /// Whether the scan believes an unmoved stat although the content is not as it was noted.
+    fn trusts_stat(moment_ns: i64) -> bool {
+        let package = package();
+        let world = World::with(&package);
+        let (record, mut state) = (package.record(), package.row());
+        state.after.insert(rel("a"), file("2", false));
+        let mut snapshot = HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();
+        snapshot.moment_ns = moment_ns;
+        let noted = snapshot.payload.get_mut(&rel("a")).unwrap();
+        noted.digest = Some(Sha256Digest::of(b"2"));
+        let scan = snapshot.rescan(&world.layout, &world.slot, &record, &state);
+        scan.unwrap().after == state.after
+    }
+
+    #[test]
+    fn only_a_stat_older_than_the_snapshot_is_believed() {
+        assert!(trusts_stat(i64::MAX));
+        assert!(!trusts_stat(i64::MIN));
+    }
+
     #[test]
     fn windows_keeps_the_published_exec_bit() {
         let package = package();
