@@ -162,7 +162,10 @@ impl<'a> Execution<'a> {
         let place = &self.project.layout;
         place.prepare()?;
         fresh::remove(place)?;
-        place.clear_staging()?;
+        for left in place.clear_staging()? {
+            let text = format!("{left} of an earlier run could not be removed");
+            self.context.observer.observe(&Event::Warning(text));
+        }
         let with_hooks: Vec<SlotName> = self
             .planned
             .lock
