@@ -1,23 +1,25 @@
 //! Looking: what is installed, which hooks there are, what they printed, and past runs.
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
-use vibe_core::formats::manifest::{MANIFEST_NAME, Reading};
+use vibe_core::formats::manifest::{Hooks, MANIFEST_NAME, Reading};
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
 use vibe_core::plan::HookDecision;
-use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName};
+use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, Tree};
 use vibe_fs::{read_bounded, read_if_exists};
 use vibe_plan::gate::Gate;
-use vibe_plan::selection::scripts_of;
+use vibe_plan::selection::{Interpreters, scripts_of};
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_directory, run_names};
+use crate::fetch::{FetchOptions, fetch};
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
 use crate::project::{Project, parse_manifest};
 use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
+use crate::resolution::target_of;
 use crate::settings::Context;
 use crate::summary::package_summaries;
 use crate::verify::{check_installed, require_lock};
@@ -50,7 +52,7 @@ pub fn hooks_list(
     {
         let slot = SlotName::new(&locked.id, &locked.version);
         let row = state.slots.get(&slot);
-        for (phase, scripts) in declared(&project, locked, &slot)? {
+        for (phase, scripts) in declared(context, &project, locked, &slot)? {
             let state = row.and_then(|row| row.phases.get(&phase).copied());
             let last = last_record(&runs, &locked.id, phase);
             let (runs_next, because) = outlook(state, last.as_ref(), &gate);
@@ -69,69 +71,63 @@ pub fn hooks_list(
     Ok(found)
 }
 
-type Declared = Vec<(Phase, Vec<ScriptSummary>)>;
-
-/// The declared phases and their scripts, from the lock and the slot's own manifest as far as its
-/// record vouches for it.
+/// The declared phases of `locked` and their scripts: from its slot's own manifest where the slot's
+/// record vouches for it, else from its source.
 fn declared(
+    context: &Context<'_>,
     project: &Project,
     locked: &LockedPackage,
     slot: &SlotName,
-) -> Result<Declared, InstallError> {
+) -> Result<Vec<(Phase, Vec<ScriptSummary>)>, InstallError> {
     let is_path = matches!(locked.source, LockedSource::Path(_));
     if !is_path && locked.install_hooks.is_empty() {
         return Ok(Vec::new());
     }
+    let (hooks, tree) = match vouched(project, slot)? {
+        Some(found) => found,
+        None => {
+            let fetched = fetch(
+                &target_of(project, locked)?,
+                &FetchOptions {
+                    limits: context.settings.config.limits,
+                    interpreters: &Interpreters::default,
+                    decision: HookDecision::Held,
+                    observer: context.observer,
+                },
+            )?;
+            (fetched.package.hooks, fetched.tree)
+        }
+    };
+    let scripts = |base| {
+        let found = scripts_of(std::iter::once(base), &tree).into_iter();
+        found
+            .map(|(path, sha256)| ScriptSummary { path, sha256 })
+            .collect()
+    };
+    Ok(hooks
+        .scripts
+        .iter()
+        .map(|(phase, base)| (*phase, scripts(base)))
+        .collect())
+}
+
+/// The hooks that the manifest in `slot` declares, and the recorded tree, where that manifest has
+/// its recorded bytes.
+fn vouched(project: &Project, slot: &SlotName) -> Result<Option<(Hooks, Tree)>, InstallError> {
     let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
-        return Ok(locked_scripts_only(locked));
+        return Ok(None);
     };
     let path = project.layout.slot(slot).join(MANIFEST_NAME);
     let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
     let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
-        return Ok(locked_scripts_only(locked));
+        return Ok(None);
     };
-    let vouched = record
-        .tree
-        .get(&name)
-        .is_some_and(|row| row.digest == Sha256Digest::of(&bytes));
-    if !vouched {
-        return Ok(locked_scripts_only(locked));
+    let published = record.tree.get(&name).map(|row| row.digest);
+    if published != Some(Sha256Digest::of(&bytes)) {
+        return Ok(None);
     }
     let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
-    let Some(package) = manifest.package else {
-        return Ok(Vec::new());
-    };
-    Ok(package
-        .hooks
-        .scripts
-        .iter()
-        .map(|(phase, base)| {
-            let scripts = scripts_of(std::iter::once(base), &record.tree)
-                .into_iter()
-                .map(|(path, sha256)| ScriptSummary { path, sha256 })
-                .collect();
-            (*phase, scripts)
-        })
-        .collect())
-}
-
-/// What the lock alone tells: scripts, without the phase each belongs to.
-fn locked_scripts_only(locked: &LockedPackage) -> Declared {
-    let scripts: Vec<ScriptSummary> = locked
-        .install_hooks
-        .iter()
-        .filter_map(|(path, sha256)| {
-            Some(ScriptSummary {
-                path: RelPath::new(path).ok()?,
-                sha256: *sha256,
-            })
-        })
-        .collect();
-    if scripts.is_empty() {
-        Vec::new()
-    } else {
-        vec![(Phase::PreInstall, scripts)]
-    }
+    Ok(manifest.package.map(|package| (package.hooks, record.tree)))
 }
 
 /// Whether the next install runs a phase, and why.

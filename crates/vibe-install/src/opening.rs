@@ -47,19 +47,39 @@ pub(crate) fn refuse_reentry(
     project: &Project,
     command: &str,
 ) -> Result<(), InstallError> {
-    let (Some(phase), Some(root)) = (
-        settings.variable("VIBE_HOOK_PHASE"),
-        settings.variable("VIBE_PROJECT_ROOT"),
-    ) else {
-        return Ok(());
-    };
-    let same = canonical_directory(root.as_ref()).is_ok_and(|root| root == project.root);
-    if !same {
-        return Ok(());
+    match hook_around(settings, project) {
+        None => Ok(()),
+        Some(phase) => Err(InstallError::Reentrant {
+            phase,
+            command: command.to_owned(),
+        }),
     }
-    Err(InstallError::Reentrant {
-        phase: escape(&phase.to_string_lossy()),
-        command: command.to_owned(),
+}
+
+/// The phase of the install hook of this project that started this program, escaped.
+fn hook_around(settings: &Settings, project: &Project) -> Option<String> {
+    let phase = settings.variable("VIBE_HOOK_PHASE")?;
+    let root = settings.variable("VIBE_PROJECT_ROOT")?;
+    let same = canonical_directory(root.as_ref()).is_ok_and(|root| root == project.root);
+    same.then(|| escape(&phase.to_string_lossy()))
+}
+
+/// A shared lock where the lock file exists and opens: a reader needs no right to write. A hook's
+/// own `vibe verify` takes none, since the run that started the hook holds it.
+pub(crate) fn open_to_read(
+    context: &Context<'_>,
+    project: &Project,
+) -> Result<Option<FileLock>, InstallError> {
+    let path = project.layout.lock_file();
+    if hook_around(context.settings, project).is_some() {
+        return Ok(None);
+    }
+    wait_for(context, project, || match FileLock::try_shared(&path) {
+        Err(error) => {
+            tracing::debug!("verified without a lock: {error}");
+            Ok(LockOutcome::Unsupported)
+        }
+        outcome => outcome,
     })
 }
 
@@ -71,7 +91,7 @@ pub(crate) fn open(context: &Context<'_>, project: &Project) -> Result<Opened, I
         Err(SlotError::Fs(error)) if is_read_only(&error) => return Ok(Opened::ReadOnly(error)),
         Err(error) => return Err(error.into()),
     }
-    let lock = match wait_for_lock(context, project) {
+    let lock = match take_lock(context, project) {
         Ok(lock) => lock,
         Err(InstallError::Fs(error)) if is_read_only(&error) => return Ok(Opened::ReadOnly(error)),
         Err(error) => return Err(error),
@@ -88,25 +108,33 @@ fn is_read_only(error: &FsError) -> bool {
     )
 }
 
-fn wait_for_lock(
-    context: &Context<'_>,
-    project: &Project,
-) -> Result<Option<FileLock>, InstallError> {
+fn take_lock(context: &Context<'_>, project: &Project) -> Result<Option<FileLock>, InstallError> {
     let path = project.layout.lock_file();
     let holder = Holder {
         pid: std::process::id(),
         command: context.settings.command.clone(),
     };
+    let lock = wait_for(context, project, || FileLock::try_exclusive(&path, &holder))?;
+    if lock.is_none() {
+        let text = "this file system has no locks: do not run two vibes here at once";
+        context.observer.observe(&Event::Warning(text.to_owned()));
+    }
+    Ok(lock)
+}
+
+/// Attempts until the lock is ours, or at once says who holds it where waiting is not wanted.
+/// `None` where there are no locks.
+fn wait_for(
+    context: &Context<'_>,
+    project: &Project,
+    attempt: impl Fn() -> Result<LockOutcome, FsError>,
+) -> Result<Option<FileLock>, InstallError> {
     let since = Instant::now();
     let mut told = false;
     loop {
-        match FileLock::try_exclusive(&path, &holder)? {
+        match attempt()? {
             LockOutcome::Held(lock) => return Ok(Some(lock)),
-            LockOutcome::Unsupported => {
-                let text = "this file system has no locks: do not run two vibes here at once";
-                context.observer.observe(&Event::Warning(text.to_owned()));
-                return Ok(None);
-            }
+            LockOutcome::Unsupported => return Ok(None),
             LockOutcome::Busy => {}
         }
         let (pid, command) = holder_of(project);
@@ -125,7 +153,7 @@ fn wait_for_lock(
 }
 
 /// Who holds the project's lock, as far as it says so: process number and command, escaped.
-pub(crate) fn holder_of(project: &Project) -> (u32, String) {
+fn holder_of(project: &Project) -> (u32, String) {
     match read_holder(&project.layout.lock_file()) {
         Some(holder) => (holder.pid, escape(&holder.command)),
         None => (0, "unknown".to_owned()),

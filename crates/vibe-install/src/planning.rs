@@ -174,6 +174,9 @@ struct Survey {
 
 impl Surveyor<'_> {
     fn package(&self, target: &Target) -> Result<(PlannedPackage, SlotPlan), InstallError> {
+        if self.context.cancel.is_cancelled() {
+            return Err(InstallError::Interrupted);
+        }
         let slot = SlotName::new(&target.id, &target.version);
         let state = self.state.slots.get(&slot);
         let survey = self.survey(&slot)?;

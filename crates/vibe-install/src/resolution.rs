@@ -93,7 +93,8 @@ pub(crate) fn targets_of_lock(project: &Project, lock: &Lock) -> Result<Targets,
         .collect()
 }
 
-fn target_of(project: &Project, locked: &LockedPackage) -> Result<Target, InstallError> {
+/// The target that an entry of the lock names.
+pub(crate) fn target_of(project: &Project, locked: &LockedPackage) -> Result<Target, InstallError> {
     let not_yet = || InstallError::NotYet {
         what: format!("the git source of {}", locked.id),
         path: project.layout.vibe_lock(),

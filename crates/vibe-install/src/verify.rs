@@ -10,7 +10,6 @@ use vibe_core::formats::state::{MachineState, SlotState};
 use vibe_core::hook::PhaseState;
 use vibe_core::plan::{FileChange, WriteReason};
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName, Tree};
-use vibe_fs::{FileLock, LockOutcome, stat_of};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_resolver::lock_check::LockProblemKind;
 use vibe_slot::examine::examine;
@@ -20,7 +19,7 @@ use vibe_slot::redo::{self, RedoOnDisk};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
-use crate::opening::holder_of;
+use crate::opening::open_to_read;
 use crate::planning::{interest, record_error};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
@@ -31,7 +30,7 @@ use crate::sources::Sources;
 /// Verifies `packages`, or everything where it is empty.
 pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyReport, InstallError> {
     let project = Project::require(&context.settings.start)?;
-    let _lock = shared_lock(context, &project)?;
+    let _lock = open_to_read(context, &project)?;
     let lock = require_lock(&project)?;
     check_installed(&lock, packages)?;
     let state = state_file::load(&project.layout)?;
@@ -87,30 +86,6 @@ pub(crate) fn check_installed(lock: &Lock, packages: &[PackageId]) -> Result<(),
                 .map(|package| package.id.clone())
                 .collect(),
         }),
-    }
-}
-
-/// A shared lock where the lock file exists and opens: a reader needs no right to write.
-fn shared_lock(context: &Context<'_>, project: &Project) -> Result<Option<FileLock>, InstallError> {
-    let path = project.layout.lock_file();
-    loop {
-        if stat_of(&path)?.is_none() {
-            return Ok(None);
-        }
-        match FileLock::try_shared(&path) {
-            Ok(LockOutcome::Held(lock)) => return Ok(Some(lock)),
-            Ok(LockOutcome::Busy) if !context.settings.wait => {
-                let (pid, command) = holder_of(project);
-                return Err(InstallError::Busy { pid, command });
-            }
-            Ok(LockOutcome::Busy) => {
-                if context.cancel.is_cancelled() {
-                    return Err(InstallError::Interrupted);
-                }
-                std::thread::sleep(std::time::Duration::from_millis(25));
-            }
-            Ok(LockOutcome::Unsupported) | Err(_) => return Ok(None),
-        }
     }
 }
 
