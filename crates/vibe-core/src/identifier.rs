@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use crate::limits::IDENTIFIER_BYTES;
+use crate::string_serde::string_serde;
 use crate::text::{escape, shorten};
 use crate::version::Version;
 
@@ -219,24 +218,6 @@ macro_rules! text_identifier {
         string_serde!($type);
     )+};
 }
-
-/// Serde through `Display` and `FromStr`.
-macro_rules! string_serde {
-    ($type:ty) => {
-        impl Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-    };
-}
-pub(crate) use string_serde;
 
 text_identifier!(Group, Name, PackageId);
 string_serde!(SlotName);

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod plan;
 pub mod relative_path;
 pub mod specifier;
+mod string_serde;
 pub mod text;
 pub mod tree;
 pub mod version;

@@ -8,11 +8,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::identifier::string_serde;
 use crate::limits::{COMPONENT_BYTES, PATH_BYTES, PATH_DEPTH};
+use crate::string_serde::string_serde;
 use crate::text::{escape, escape_bytes, is_deceptive, shorten};
 
 /// The file name of a slot record; it lies in the root of a slot.

@@ -9,9 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::digest::{DigestError, Sha256Digest, Sha256Hasher};
-use crate::identifier::string_serde;
 use crate::relative_path::RelPath;
-use serde::{Deserialize, Serialize};
+use crate::string_serde::string_serde;
 
 /// One file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]

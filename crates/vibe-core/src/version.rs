@@ -3,10 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::identifier::string_serde;
 use crate::limits::VERSION_BYTES;
+use crate::string_serde::string_serde;
 use crate::text::{escape, shorten};
-use serde::{Deserialize, Serialize};
 
 pub use semver::Version;
 
