@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::string_serde::string_serde;
 
 /// A SHA-256 digest: 32 bytes, written as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,21 +96,10 @@ impl fmt::Debug for Sha256Digest {
     }
 }
 
-impl Serialize for Sha256Digest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Sha256Digest {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+string_serde!(Sha256Digest);
 
 /// A digest being computed piece by piece.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sha256Hasher(Sha256);
 
 impl Sha256Hasher {
@@ -126,12 +116,6 @@ impl Sha256Hasher {
     /// The digest of everything taken.
     pub fn finish(self) -> Sha256Digest {
         Sha256Digest(self.0.finalize().into())
-    }
-}
-
-impl fmt::Debug for Sha256Hasher {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Sha256Hasher")
     }
 }
 
