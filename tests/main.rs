@@ -10,5 +10,7 @@
     reason = "tests start the binary, and fail by panicking"
 )]
 
+mod hook_failures;
+mod hooks_running;
 mod install;
 mod support;

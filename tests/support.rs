@@ -161,3 +161,64 @@ pub fn corpus() -> Option<PathBuf> {
     eprintln!("skipped: the corpus of real packages is not on this machine (VIBE_CORPUS)");
     None
 }
+
+/// `org.example/lint` in `version`, with one file besides its manifest.
+pub fn lint(version: &str) -> vibe_testkit::PackageBuilder {
+    vibe_testkit::PackageBuilder::new("org.example/lint", version).file("lint.md", "lint\n")
+}
+
+/// The slot of `org.example/lint`.
+pub fn lint_slot(world: &World, version: &str) -> PathBuf {
+    slot(world, "org.example/lint", version)
+}
+
+/// Where the evidence of the newest run lies.
+#[track_caller]
+pub fn newest_run(world: &World) -> PathBuf {
+    let runs = std::fs::read_dir(world.project().join("vibedeps/.state/runs")).unwrap();
+    runs.map(|run| run.unwrap().path()).max().unwrap()
+}
+
+/// The evidence of the newest run.
+#[track_caller]
+pub fn evidence(world: &World) -> serde_json::Value {
+    serde_json::from_str(&read(newest_run(world).join("run.json"))).unwrap()
+}
+
+/// Waits until the process `pid` has ended.
+#[track_caller]
+pub fn process_ends(pid: &str) {
+    let is_alive = || {
+        let mut kill = Command::new("kill");
+        let kill = kill.args(["-0", pid.trim()]).stderr(Stdio::null());
+        kill.status().unwrap().success()
+    };
+    wait_until(&format!("the end of process {pid}"), || !is_alive());
+}
+
+/// Like [`command`], without the rights of root where the tests run as root. The world goes over
+/// to the user that it runs as.
+#[cfg(unix)]
+pub fn unprivileged(world: &World, arguments: &[&str]) -> Command {
+    const NOBODY: u32 = 65534;
+    let is_root = || Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let plain = command(world, arguments);
+    if !is_root() {
+        return plain;
+    }
+    let owner = format!("{NOBODY}:{NOBODY}");
+    let chown = Command::new("chown").args(["-hR", &owner]).arg(world.root()).status().unwrap();
+    assert!(chown.success());
+    let mut command = Command::new("setpriv");
+    command
+        .args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(world.project())
+        .env_clear()
+        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
