@@ -1,12 +1,14 @@
 //! Renaming over a file, with patience for systems where another program can hold it open.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use vibe_core::hook::HostOs;
 
 use crate::error::FsError;
+use crate::stat::stat_of;
 
 /// Pauses between attempts, about ten seconds together: what a virus scanner or an indexer needs
 /// to let go of a file it has just noticed.
@@ -26,6 +28,25 @@ pub fn rename_over(from: &Path, to: &Path) -> Result<(), FsError> {
         std::fs::rename(from, to)
     })
     .map_err(FsError::at("replace", to))
+}
+
+/// The first name beside `path` that is free: `<path>.vibe-kept`, `<path>.vibe-kept.2`, ... What is
+/// in the way of one of our own files is kept there.
+pub fn free_kept_name(path: &Path) -> Result<PathBuf, FsError> {
+    let mut count = 1_usize;
+    loop {
+        let suffix = match count {
+            1 => ".vibe-kept".to_owned(),
+            _ => format!(".vibe-kept.{count}"),
+        };
+        let mut name = OsString::from(path);
+        name.push(suffix);
+        let kept = PathBuf::from(name);
+        if stat_of(&kept)?.is_none() {
+            return Ok(kept);
+        }
+        count += 1;
+    }
 }
 
 /// Calls `attempt` until it succeeds, fails for good, or has failed transiently once more than
@@ -81,6 +102,17 @@ mod tests {
             },
         );
         (attempts, pauses, outcome)
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_kept_under_the_first_free_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.b");
+        for expected in ["a.b.vibe-kept", "a.b.vibe-kept.2", "a.b.vibe-kept.3"] {
+            let kept = free_kept_name(&path).unwrap();
+            assert_eq!(kept, directory.path().join(expected));
+            std::fs::create_dir(&kept).unwrap();
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use vibe_fs::{EntryKind, Stat};
 
 use crate::clock::{file_time_ns, is_settled};
 use crate::error::SlotError;
-use crate::examine::{digests, made_path, named, readable_digest, scan, unchanged_made};
+use crate::examine::{Scan, digests, made_path, named, readable_digest, scan, unchanged_made};
 use crate::layout::Layout;
 
 /// A slot as it is before a hook.
@@ -121,7 +121,7 @@ impl HookSnapshot {
         let slot_is_directory = matches!(layout.has_slot(slot), Ok(true));
         let root = layout.slot(slot);
         let found = match slot_is_directory {
-            true => named(&scan(&root)?),
+            true => named(&opened_scan(&root)?),
             false => BTreeMap::new(),
         };
         let (after, retyped) = self.payload_after(&root, &found, record, state)?;
@@ -235,6 +235,17 @@ impl HookSnapshot {
         }
         Ok(made)
     }
+}
+
+/// What is below the slot's directory. A hook may have closed that to its owner, who is let in
+/// again: nothing that is installed there could be used, removed or repaired.
+fn opened_scan(root: &Path) -> Result<Scan, SlotError> {
+    let found = scan(root)?;
+    if found.unreadable.is_empty() {
+        return Ok(found);
+    }
+    vibe_fs::grant_owner(root)?;
+    scan(root)
 }
 
 /// Whether something that is no directory is where a directory above `path` should be.
@@ -503,6 +514,23 @@ mod tests {
             assert_eq!(scan, untouched(), "nothing changed since");
             set_mode(&world.at("out"), 0o755);
             set_mode(&world.at("e"), 0o755);
+        });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_slot_that_its_hook_closed_is_opened_and_looked_at() {
+        let package = package();
+        let world = World::with(&package);
+        let (record, state) = (package.record(), package.row());
+        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+            for mode in [0o000, 0o444, 0o333] {
+                let snapshot =
+                    HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();
+                set_mode(&world.root(), mode);
+                let scan = snapshot.rescan(&world.layout, &world.slot, &record, &state);
+                assert_eq!(scan.unwrap(), untouched(), "{mode:o}");
+            }
         });
     }
 

@@ -7,6 +7,7 @@ use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::{Sha256Digest, SlotName};
 use vibe_fs::{EntryKind, ReadError, Stat, stat_of};
 
+use crate::access::rename_insisting;
 use crate::error::SlotError;
 use crate::layout::{Layout, write_if_other};
 
@@ -91,6 +92,29 @@ pub fn write_record(
     write_if_other(layout, &layout.record(slot), &record.render())
 }
 
+/// Puts `record` into `slot` whatever a hook left in its place. A directory there is set aside:
+/// its name, if so.
+///
+/// # Errors
+/// The file cannot be replaced, even with the owner let into the slot.
+pub fn restore_record(
+    layout: &Layout,
+    slot: &SlotName,
+    record: &SlotRecord,
+) -> Result<Option<String>, SlotError> {
+    let path = layout.record(slot);
+    if let Some(parent) = path.parent() {
+        vibe_fs::grant_owner(parent)?;
+    }
+    let kind = stat_of(&path)?.map(|stat| stat.kind);
+    let kept = match kind {
+        Some(EntryKind::Directory) => Some(set_aside(layout, slot)?),
+        _ => None,
+    };
+    write_record(layout, slot, record)?;
+    Ok(kept)
+}
+
 /// Renames what lies where the record of `slot` belongs to the first free name of
 /// `.vibe-slot.toml.vibe-kept`, `.vibe-kept.2`, ... Returns that name.
 ///
@@ -98,27 +122,17 @@ pub fn write_record(
 /// The entry cannot be renamed.
 pub fn set_aside(layout: &Layout, slot: &SlotName) -> Result<String, SlotError> {
     let record = layout.record(slot);
-    let mut count = 1_usize;
-    loop {
-        let suffix = match count {
-            1 => String::new(),
-            _ => format!(".{count}"),
-        };
-        let name = format!("{RECORD_NAME}.vibe-kept{suffix}");
-        let kept = layout.slot(slot).join(&name);
-        if stat_of(&kept)?.is_none() {
-            vibe_fs::rename_over(&record, &kept)?;
-            return Ok(name);
-        }
-        count += 1;
-    }
+    let kept = vibe_fs::free_kept_name(&record)?;
+    rename_insisting(&record, &kept)?;
+    let suffix = &kept.as_os_str().as_encoded_bytes()[record.as_os_str().len()..];
+    Ok(format!("{RECORD_NAME}{}", String::from_utf8_lossy(suffix)))
 }
 
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Package, World};
+    use crate::testing::{Package, World, set_mode};
 
     fn check(bytes: &[u8], expected: impl FnOnce(RecordOnDisk)) {
         let world = World::new();
@@ -221,5 +235,33 @@ mod tests {
             ["one", "two", "three"],
             "each under its name, and no record"
         );
+    }
+
+    #[test]
+    fn a_record_is_restored_over_whatever_is_there() {
+        let package = Package::new(&[("a", "1")]);
+        let world = World::with(&package);
+        let path = world.layout.record(&world.slot);
+        let restore = || restore_record(&world.layout, &world.slot, &package.record()).unwrap();
+        let text = || std::fs::read_to_string(&path).unwrap();
+        let check = |kept: Option<&str>| {
+            assert_eq!(restore().as_deref(), kept);
+            assert_eq!(text(), package.record().render());
+        };
+        check(None);
+        std::fs::write(&path, "other").unwrap();
+        check(None);
+        std::fs::remove_file(&path).unwrap();
+        check(None);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("a", &path).unwrap();
+        check(None);
+        assert!(!path.is_symlink());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        set_mode(&path, 0o500);
+        set_mode(&world.root(), 0o000);
+        check(Some(".vibe-slot.toml.vibe-kept"));
+        assert!(world.at(".vibe-slot.toml.vibe-kept").is_dir());
     }
 }
