@@ -13,16 +13,16 @@ use vibe_core::limits::HOOK_TIMEOUT_SECONDS;
 use vibe_core::plan::{HookDecision, Refresh, RunHook, SlotReason, Undo};
 use vibe_core::text::escape_bytes;
 use vibe_core::{Event, Sha256Digest, SlotName};
-use vibe_fs::{Durability, remove_file_if, write_atomic};
+use vibe_fs::{Durability, EntryKind, remove_file_if, write_atomic};
 use vibe_hooks::environment::{BuiltEnvironment, HookContext, build};
-use vibe_hooks::runner::{HookLimits, HookStartError};
+use vibe_hooks::runner::{HookLimits, HookStartError, LeftRunning};
 use vibe_hooks::{HookResult, HookStatus, HookWatcher, Invocation};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_plan::selection::arguments;
 use vibe_slot::examine::examine;
 use vibe_slot::hook_scan::{HookScan, HookSnapshot};
 use vibe_slot::place::refresh;
-use vibe_slot::record::write_record;
+use vibe_slot::record::restore_record;
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
@@ -180,6 +180,9 @@ impl Execution<'_> {
         let outcome = self.start(hook, fetched, &log)?;
         result.log = Some(log);
         fill_record(result, &outcome);
+        if let Ok(outcome) = &outcome {
+            self.tell_leftovers(hook, outcome);
+        }
         if result.outcome == HookOutcome::Interrupted {
             // The row keeps saying that the hook runs: what it did is looked at by the next run,
             // as after a crash.
@@ -192,6 +195,24 @@ impl Execution<'_> {
             result.outcome = HookOutcome::Failed;
         }
         self.settle(hook, scan, result)
+    }
+
+    /// Names what the hook left running, and says what its log lacks: neither makes it fail.
+    fn tell_leftovers(&self, hook: &RunHook, outcome: &HookResult) {
+        let what = format!("the {} hook of {}", hook.phase, hook.slot.package());
+        let left = outcome.left_running.as_ref().map(|left| {
+            format!(
+                "{what} left running: {}; it is not waited for, and not ended",
+                left_text(left)
+            )
+        });
+        let log = outcome
+            .log_error
+            .as_ref()
+            .map(|why| format!("the log of {what} is incomplete: {why}"));
+        for text in left.into_iter().chain(log) {
+            self.context.observer.observe(&Event::Warning(text));
+        }
     }
 
     /// Starts the process and sees it through, with the state row saying so.
@@ -311,10 +332,11 @@ impl Execution<'_> {
             return Ok(());
         }
         if scan.record_changed {
-            write_record(&self.project.layout, &hook.slot, record)?;
-            result
-                .remarks
-                .push("changed its slot record, which was restored".to_owned());
+            let kept = restore_record(&self.project.layout, &hook.slot, record)?;
+            result.remarks.push(format!(
+                "changed its slot record, which was restored{}",
+                kept_text(kept)
+            ));
         }
         for path in fetched
             .scripts
@@ -339,25 +361,12 @@ impl Execution<'_> {
         before: &Protected,
         result: &mut HookRecord,
     ) -> Result<(), InstallError> {
-        let root = &self.project.root;
         if self.project.bytes_of(LOCK_NAME) != before.lock || self.is_odd(LOCK_NAME, &before.lock) {
-            let path = root.join(LOCK_NAME);
-            match &before.lock {
-                Some(bytes) => {
-                    write_atomic(
-                        &path,
-                        bytes,
-                        &self.project.layout.staging(),
-                        Durability::Synced,
-                    )?;
-                }
-                None => {
-                    remove_file_if(&path, |_| true)?;
-                }
-            }
-            result
-                .remarks
-                .push("changed vibe.lock, which was restored".to_owned());
+            let kept = self.restore_lock(before.lock.as_deref())?;
+            result.remarks.push(format!(
+                "changed vibe.lock, which was restored{}",
+                kept_text(kept)
+            ));
         }
         if self.project.bytes_of(MANIFEST_NAME) != before.manifest {
             result
@@ -378,6 +387,30 @@ impl Execution<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The lock as it was. A directory in its place may hold anything, so it is set aside: its new
+    /// name, if so.
+    fn restore_lock(&self, before: Option<&[u8]>) -> Result<Option<String>, InstallError> {
+        let path = self.project.layout.vibe_lock();
+        let mut kept = None;
+        if vibe_fs::stat_of(&path)?.is_some_and(|stat| stat.kind == EntryKind::Directory) {
+            let aside = vibe_fs::free_kept_name(&path)?;
+            vibe_fs::rename_over(&path, &aside)?;
+            kept = aside
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
+        }
+        match before {
+            Some(bytes) => {
+                let staging = self.project.layout.staging();
+                write_atomic(&path, bytes, &staging, Durability::Synced)?;
+            }
+            None => {
+                remove_file_if(&path, |_| true)?;
+            }
+        }
+        Ok(kept)
     }
 
     /// Whether something that is no regular file lies where there was nothing.
@@ -522,6 +555,30 @@ pub(crate) fn empty_record(hook: &RunHook) -> HookRecord {
     }
 }
 
+/// What was in the way of a restored file.
+fn kept_text(kept: Option<String>) -> String {
+    kept.map_or_else(String::new, |name| {
+        format!(" (the directory in its place is kept as {name})")
+    })
+}
+
+/// The processes by name and number, where the system lists them.
+fn left_text(left: &LeftRunning) -> String {
+    let names: Vec<String> = left
+        .processes
+        .iter()
+        .map(|process| {
+            let name = escape_bytes(process.name.as_bytes());
+            format!("{name} (process {})", process.pid)
+        })
+        .collect();
+    match (names.is_empty(), left.holds_output) {
+        (false, _) => names.join(", "),
+        (true, true) => "something that holds its output".to_owned(),
+        (true, false) => "something that this system does not name".to_owned(),
+    }
+}
+
 fn fill_record(record: &mut HookRecord, outcome: &Outcome) {
     let result = match outcome {
         Ok(result) => result,
@@ -570,4 +627,34 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vibe_hooks::runner::NamedProcess;
+
+    fn check_left(names: &[&str], holds_output: bool, expected: &str) {
+        let process = |name: &&str| NamedProcess {
+            pid: 7,
+            name: (*name).to_owned(),
+        };
+        let left = LeftRunning {
+            processes: names.iter().map(process).collect(),
+            holds_output,
+        };
+        assert_eq!(left_text(&left), expected);
+    }
+
+    #[test]
+    fn what_is_left_running_is_named_where_it_has_a_name() {
+        check_left(
+            &["sleep", "a\u{1b}b"],
+            true,
+            "sleep (process 7), a\\x1Bb (process 7)",
+        );
+        check_left(&["sleep"], false, "sleep (process 7)");
+        check_left(&[], true, "something that holds its output");
+        check_left(&[], false, "something that this system does not name");
+    }
 }
