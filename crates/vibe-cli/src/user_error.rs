@@ -383,10 +383,7 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             "to install without running install hooks: {}",
             paste.line(&["install", "--no-hooks"])
         )),
-        InstallError::PreInstall { hook, .. } => Some(format!(
-            "see its whole output: {}",
-            paste.line(&["hooks", "log", hook.package.as_str()])
-        )),
+        InstallError::PreInstall { hook, .. } => Some(hook_hint(hook, paste)),
         InstallError::PathTooLong { .. } => {
             Some("move the project to a directory with a shorter path".to_owned())
         }
@@ -412,6 +409,21 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
 
 /// The known package that `id` was most likely meant to be: one of the same group with nearly that
 /// name, or one of that name in nearly that group.
+/// What the user can do about a hook that failed.
+pub(crate) fn hook_hint(hook: &HookRecord, paste: &Paste) -> String {
+    let id = hook.package.as_str();
+    match hook.has_other_script() {
+        true => format!(
+            "put its published files back, and run its hooks: {}",
+            paste.line(&["reinstall", "--force", id])
+        ),
+        false => format!(
+            "see its whole output: {}",
+            paste.line(&["hooks", "log", id])
+        ),
+    }
+}
+
 fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
     let names = known
         .iter()
@@ -791,5 +803,18 @@ mod tests {
         assert_eq!(found.causes, ["x stays"]);
         let hook = found.hook.unwrap();
         assert_eq!((hook.record, hook.variables_not_passed), (record, true));
+    }
+
+    #[test]
+    fn a_hook_whose_script_was_changed_has_no_output_to_see() {
+        let mut record = hook("org.example/a", Phase::PostInstall, HookOutcome::Failed);
+        let hint = hook_hint(&record, &Paste::default());
+        assert_eq!(hint, "see its whole output: vibe hooks log org.example/a");
+        record.log = None;
+        let hint = hook_hint(&record, &Paste::default());
+        assert!(
+            hint.ends_with(": vibe reinstall --force org.example/a"),
+            "{hint}"
+        );
     }
 }

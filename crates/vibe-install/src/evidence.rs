@@ -125,6 +125,12 @@ impl HookRecord {
         matches!(self.outcome, HookOutcome::Skipped | HookOutcome::Declined)
     }
 
+    /// Whether nothing was tried, since the script in the slot is not as published: what is tried
+    /// has a log.
+    pub fn has_other_script(&self) -> bool {
+        self.outcome == HookOutcome::Failed && self.log.is_none()
+    }
+
     /// How it ended, in words: `exit 3`, `killed by signal 9`, `timed out`, `skipped`, ...
     pub fn ending(&self) -> String {
         match (self.outcome, self.timed_out, self.signal, self.exit_code) {
@@ -230,5 +236,31 @@ mod tests {
         let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
         assert_eq!(run_name(at(1_500), 7), "19700101T000001500Z-7");
         assert!(run_name(at(9), 99) < run_name(at(10), 1));
+    }
+
+    #[test]
+    fn only_what_failed_before_it_was_tried_has_another_script() {
+        let tried = |outcome, log: Option<&str>| HookRecord {
+            package: "org.example/a".parse().unwrap(),
+            slot: SlotName::new(&"org.example/a".parse().unwrap(), &"1.0.0".parse().unwrap()),
+            phase: Phase::PostInstall,
+            script: RelPath::new("a.sh").unwrap(),
+            sha256: Sha256Digest::of(b""),
+            reason: HookReason::Install,
+            interpreter: None,
+            started: None,
+            duration_ms: None,
+            exit_code: None,
+            signal: None,
+            timed_out: false,
+            left_running: false,
+            log: log.map(str::to_owned),
+            outcome,
+            remarks: Vec::new(),
+            tail: String::new(),
+        };
+        assert!(tried(HookOutcome::Failed, None).has_other_script());
+        assert!(!tried(HookOutcome::Failed, Some("a.log")).has_other_script());
+        assert!(!tried(HookOutcome::Skipped, None).has_other_script());
     }
 }

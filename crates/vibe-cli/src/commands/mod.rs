@@ -25,7 +25,7 @@ use crate::output::Stream;
 use crate::paste::Paste;
 use crate::render::{self, run::View};
 use crate::settings::{World, read_config, settings};
-use crate::user_error::{FailedHook, UserError};
+use crate::user_error::{FailedHook, UserError, hook_hint};
 
 /// What a command works with.
 struct App<'a> {
@@ -75,10 +75,9 @@ impl App<'_> {
             .flagged()
             .map(|hook| self.failed_hook(hook, report.run.as_deref()))
             .collect();
-        let log = |hook: &HookRecord| self.paste.line(&["hooks", "log", hook.package.as_str()]);
         answer.hints = report
             .flagged()
-            .map(|hook| format!("see its whole output: {}", log(hook)))
+            .map(|hook| hook_hint(hook, &self.paste))
             .collect();
         Ok(answer)
     }
