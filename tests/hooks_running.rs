@@ -11,14 +11,16 @@ use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
 use crate::support::{
-    VIBE, command, command_in, evidence, lint, lint_slot, newest_run, process_ends, read, run, slot,
-    start, vibe,
+    VIBE, command, command_in, evidence, lint, lint_slot, newest_run, process_ends, read, run,
+    slot, start, vibe,
 };
 
 /// Publishes `org.example/lint` 1.0.0 with one pre-install script, and requires it.
 fn with_pre_install(script: &str) -> World {
     let world = World::new();
-    lint("1.0.0").hook(Phase::PreInstall, script).publish(&world.registry());
+    lint("1.0.0")
+        .hook(Phase::PreInstall, script)
+        .publish(&world.registry());
     world.require(&[("org.example/lint", "*")]);
     world
 }
@@ -47,7 +49,8 @@ fn user_config(world: &World, text: &str) {
 
 #[test]
 fn a_script_without_exec_bit_runs_with_bash_whatever_its_first_line_says() {
-    let world = with_pre_install("#!/usr/bin/env python3\n[[ -n $BASH_VERSION ]] && echo ok > made\n");
+    let world =
+        with_pre_install("#!/usr/bin/env python3\n[[ -n $BASH_VERSION ]] && echo ok > made\n");
     vibe(&world, &["install"]).expect(0);
     let slot = lint_slot(&world, "1.0.0");
     assert_eq!(read(slot.join("made")), "ok\n");
@@ -58,9 +61,13 @@ fn a_script_without_exec_bit_runs_with_bash_whatever_its_first_line_says() {
 #[test]
 fn an_empty_script_is_a_hook_that_succeeds() {
     let world = with_pre_install("");
-    vibe(&world, &["install"]).expect(0).stdout_has("pre-install");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("pre-install");
     assert_eq!(evidence(&world)["hooks"][0]["outcome"], "ran");
-    vibe(&world, &["install"]).expect(0).stdout_has("nothing to do");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
 }
 
 #[test]
@@ -103,7 +110,9 @@ fn a_hook_runs_in_its_slot_byte_for_byte_in_a_project_with_an_odd_path() {
         "printf %s \"$PWD\" > cwd\nprintf %s \"$VIBE_PACKAGE_DIR\" > told\n\
          printf %s \"$VIBE_PROJECT_ROOT\" > root\nprintf '%s\\n' \"$#\" \"$0\" > script\n",
     );
-    let project = world.root().join("My $HOME; 'it' \"is\" \u{e9} `x`\nsecond line");
+    let project = world
+        .root()
+        .join("My $HOME; 'it' \"is\" \u{e9} `x`\nsecond line");
     fs::rename(world.project(), &project).unwrap();
     run(&mut command_in(&world, &project, &["install"])).expect(0);
     let slot = project.join("vibedeps/org.example.lint/1.0.0");
@@ -111,19 +120,28 @@ fn a_hook_runs_in_its_slot_byte_for_byte_in_a_project_with_an_odd_path() {
     assert_eq!(read(slot.join("cwd")), slot_text);
     assert_eq!(read(slot.join("told")), slot_text);
     assert_eq!(read(slot.join("root")), project.to_str().unwrap());
-    assert_eq!(read(slot.join("script")), format!("0\n{slot_text}/hooks/pre-install.sh\n"));
-    run(&mut command_in(&world, &project, &["install"])).expect(0).stdout_has("nothing to do");
+    assert_eq!(
+        read(slot.join("script")),
+        format!("0\n{slot_text}/hooks/pre-install.sh\n")
+    );
+    run(&mut command_in(&world, &project, &["install"]))
+        .expect(0)
+        .stdout_has("nothing to do");
 }
 
 #[test]
 fn a_project_whose_path_is_not_text_runs_its_hooks_there_too() {
     use std::os::unix::ffi::OsStrExt;
-    let world = with_pre_install("printf %s \"$PWD\" > cwd\n[ \"$PWD\" = \"$VIBE_PACKAGE_DIR\" ]\n");
+    let world =
+        with_pre_install("printf %s \"$PWD\" > cwd\n[ \"$PWD\" = \"$VIBE_PACKAGE_DIR\" ]\n");
     let project = world.root().join(OsStr::from_bytes(b"caf\xe9"));
     fs::rename(world.project(), &project).unwrap();
     run(&mut command_in(&world, &project, &["install"])).expect(0);
     let slot = project.join("vibedeps/org.example.lint/1.0.0");
-    assert_eq!(fs::read(slot.join("cwd")).unwrap(), slot.as_os_str().as_bytes());
+    assert_eq!(
+        fs::read(slot.join("cwd")).unwrap(),
+        slot.as_os_str().as_bytes()
+    );
 }
 
 #[test]
@@ -137,14 +155,32 @@ fn a_hook_gets_the_documented_environment_and_nothing_else() {
     world.require(&[("org.example/lint", "*")]);
     let passed = ["LC_ALL", "XDG_CACHE_HOME", "https_proxy", "CI", "TERM"];
     let kept_back = [
-        "VIBE_TOKEN", "GITHUB_TOKEN", "CARGO_REGISTRY_TOKEN", "NPM_TOKEN", "BASH_ENV", "ENV", "CDPATH", "GIT_DIR",
-        "GIT_CONFIG_COUNT", "BASHOPTS_X", "IFS", "PS4", "LD_PRELOAD_X", "PYTHONPATH", "BASH_FUNC_ls%%", "VIBE_HOOK_REASON",
+        "VIBE_TOKEN",
+        "GITHUB_TOKEN",
+        "CARGO_REGISTRY_TOKEN",
+        "NPM_TOKEN",
+        "BASH_ENV",
+        "ENV",
+        "CDPATH",
+        "GIT_DIR",
+        "GIT_CONFIG_COUNT",
+        "BASHOPTS_X",
+        "IFS",
+        "PS4",
+        "LD_PRELOAD_X",
+        "PYTHONPATH",
+        "BASH_FUNC_ls%%",
+        "VIBE_HOOK_REASON",
         "VIBE_PREVIOUS_VERSION",
     ];
     let mut install = command(&world, &["install"]);
     passed.iter().for_each(|name| drop(install.env(name, "C")));
-    kept_back.iter().for_each(|name| drop(install.env(name, "secret-value")));
-    install.env("BASH_FUNC_ls%%", "() { touch secret-value; }").env("VIBE_OFFLINE", "1");
+    kept_back
+        .iter()
+        .for_each(|name| drop(install.env(name, "secret-value")));
+    install
+        .env("BASH_FUNC_ls%%", "() { touch secret-value; }")
+        .env("VIBE_OFFLINE", "1");
     run(&mut install).expect(0);
     let slot = lint_slot(&world, "1.0.0");
     for (file, phase) in [("pre", "pre-install"), ("post", "post-install")] {
@@ -158,14 +194,26 @@ fn a_hook_gets_the_documented_environment_and_nothing_else() {
             ("VIBE_PACKAGE_DIR", slot.to_str().unwrap().to_owned()),
             ("VIBE_HOOK_PHASE", phase.to_owned()),
             ("VIBE_HOOK_REASON", "install".to_owned()),
-            ("VIBE_PROJECT_ROOT", world.project().to_str().unwrap().to_owned()),
-            ("VIBE_EXECUTABLE", fs::canonicalize(VIBE).unwrap().to_str().unwrap().to_owned()),
-            ("VIBE_PKG_HOME", world.home().join("vibe").to_str().unwrap().to_owned()),
+            (
+                "VIBE_PROJECT_ROOT",
+                world.project().to_str().unwrap().to_owned(),
+            ),
+            (
+                "VIBE_EXECUTABLE",
+                fs::canonicalize(VIBE).unwrap().to_str().unwrap().to_owned(),
+            ),
+            (
+                "VIBE_PKG_HOME",
+                world.home().join("vibe").to_str().unwrap().to_owned(),
+            ),
             ("VIBE_OFFLINE", "1".to_owned()),
         ];
         let given = passed.map(|name| (name, "C".to_owned()));
-        let mut expected: Vec<(String, String)> =
-            ours.into_iter().chain(given).map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut expected: Vec<(String, String)> = ours
+            .into_iter()
+            .chain(given)
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
         expected.sort();
         assert_eq!(environment(&slot.join(file)), expected);
         assert!(!read(slot.join(file)).contains("secret-value"));
@@ -180,7 +228,10 @@ fn run_evidence_names_the_variables_that_hooks_did_not_get_and_never_their_value
     let failed = run(&mut install).expect(4).stderr_has("variables");
     assert!(!failed.stderr.contains("s3cr3t"));
     let evidence = evidence(&world);
-    assert_eq!(evidence["variables-not-passed"], serde_json::json!(["GITHUB_TOKEN"]));
+    assert_eq!(
+        evidence["variables-not-passed"],
+        serde_json::json!(["GITHUB_TOKEN"])
+    );
     assert!(!evidence.to_string().contains("s3cr3t"));
 }
 
@@ -189,12 +240,17 @@ fn the_user_lets_more_variables_through_and_a_package_cannot() {
     let world = with_pre_install("env > env\n");
     user_config(&world, "[hooks]\npass-env = [\"MY_TOKEN\"]\n");
     let mut install = command(&world, &["install"]);
-    install.env("MY_TOKEN", "given").env("OTHER_TOKEN", "secret-value");
+    install
+        .env("MY_TOKEN", "given")
+        .env("OTHER_TOKEN", "secret-value");
     run(&mut install).expect(0);
     let variables = environment(&lint_slot(&world, "1.0.0").join("env"));
     assert!(variables.contains(&("MY_TOKEN".to_owned(), "given".to_owned())));
     assert!(!variables.iter().any(|(_, value)| value == "secret-value"));
-    assert_eq!(evidence(&world)["variables-not-passed"], serde_json::json!(["OTHER_TOKEN"]));
+    assert_eq!(
+        evidence(&world)["variables-not-passed"],
+        serde_json::json!(["OTHER_TOKEN"])
+    );
 
     let greedy = World::new();
     lint("1.0.0")
@@ -216,26 +272,38 @@ fn a_hook_is_told_why_it_runs_and_what_was_installed_before() {
     fs::write(lint_slot(&world, "1.0.0").join("lint.md"), "edited\n").unwrap();
     vibe(&world, &["verify", "--repair"]).expect(0);
     vibe(&world, &["hooks", "run", "--force", "org.example/lint"]).expect(0);
-    lint("1.1.0").hook(Phase::PreInstall, TELL).publish(&world.registry());
+    lint("1.1.0")
+        .hook(Phase::PreInstall, TELL)
+        .publish(&world.registry());
     vibe(&world, &["install", "org.example/lint@^1.1"]).expect(0);
-    assert_eq!(read(world.project().join("told")), "install none\nrepair none\nmanual none\nupdate 1.0.0\n");
+    assert_eq!(
+        read(world.project().join("told")),
+        "install none\nrepair none\nmanual none\nupdate 1.0.0\n"
+    );
 }
 
 #[test]
 fn a_hook_that_failed_is_told_that_it_is_tried_again() {
     let world = World::new();
     let script = format!("{TELL}[ -e ../../../allowed ]\n");
-    lint("1.0.0").hook(Phase::PostInstall, &script).publish(&world.registry());
+    lint("1.0.0")
+        .hook(Phase::PostInstall, &script)
+        .publish(&world.registry());
     world.require(&[("org.example/lint", "*")]);
     vibe(&world, &["install"]).expect(5);
     world.write("allowed", "");
     vibe(&world, &["install"]).expect(0);
-    assert_eq!(read(world.project().join("told")), "install none\nretry none\n");
+    assert_eq!(
+        read(world.project().join("told")),
+        "install none\nretry none\n"
+    );
 }
 
 #[test]
 fn a_hook_that_reads_its_input_finds_the_end_at_once() {
-    let world = with_pre_install("if read -r line; then exit 9; fi\n[ -z \"$(cat)\" ] && echo end > made\n");
+    let world = with_pre_install(
+        "if read -r line; then exit 9; fi\n[ -z \"$(cat)\" ] && echo end > made\n",
+    );
     let mut install = command(&world, &["install"]);
     let mut child = start(install.stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
@@ -243,7 +311,12 @@ fn a_hook_that_reads_its_input_finds_the_end_at_once() {
     // `stdin` stays open: a hook that had it would wait for more.
     let ended = child.wait_with_output().unwrap();
     drop(stdin);
-    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(
+        ended.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     assert_eq!(read(lint_slot(&world, "1.0.0").join("made")), "end\n");
 }
 
@@ -252,7 +325,9 @@ fn on_a_terminal(world: &World, arguments: &str) -> Command {
     let mut command = Command::new("script");
     command
         .args(["--quiet", "--return", "--command"])
-        .arg(format!("(: < /dev/tty) && echo has a terminal && '{VIBE}' {arguments}"))
+        .arg(format!(
+            "(: < /dev/tty) && echo has a terminal && '{VIBE}' {arguments}"
+        ))
         .arg("/dev/null")
         .current_dir(world.project())
         .env_clear()
@@ -272,7 +347,9 @@ fn a_hook_cannot_open_the_terminal_that_vibe_runs_on() {
     let world = with_pre_install(
         "if (: < /dev/tty) 2> /dev/null; then exit 9; fi\nif read -r line; then exit 8; fi\necho none > made\n",
     );
-    run(&mut on_a_terminal(&world, "install")).expect(0).stdout_has("has a terminal");
+    run(&mut on_a_terminal(&world, "install"))
+        .expect(0)
+        .stdout_has("has a terminal");
     assert_eq!(read(lint_slot(&world, "1.0.0").join("made")), "none\n");
 }
 
@@ -285,7 +362,11 @@ fn hooks_run_dependencies_first_and_the_lock_is_written_between_the_phases() {
              echo \"{name} $VIBE_HOOK_PHASE $lock\" >> ../../../told\n"
         )
     };
-    for (id, dependency) in [("a", Some("org.example/z")), ("m", None), ("z", Some("org.example/m"))] {
+    for (id, dependency) in [
+        ("a", Some("org.example/z")),
+        ("m", None),
+        ("z", Some("org.example/m")),
+    ] {
         let mut package = PackageBuilder::new(&format!("org.example/{id}"), "1.0.0")
             .hook(Phase::PreInstall, &tell(id))
             .hook(Phase::PostInstall, &tell(id));
@@ -306,9 +387,14 @@ fn hooks_run_dependencies_first_and_the_lock_is_written_between_the_phases() {
 #[test]
 fn a_hook_sees_the_whole_package_and_the_slots_of_all_others() {
     let world = World::new();
-    PackageBuilder::new("org.example/later", "1.0.0").file("later.md", "later\n").publish(&world.registry());
+    PackageBuilder::new("org.example/later", "1.0.0")
+        .file("later.md", "later\n")
+        .publish(&world.registry());
     lint("1.0.0")
-        .hook(Phase::PreInstall, "cat lint.md vibe.toml ../../org.example.later/1.0.0/later.md > seen\n")
+        .hook(
+            Phase::PreInstall,
+            "cat lint.md vibe.toml ../../org.example.later/1.0.0/later.md > seen\n",
+        )
         .publish(&world.registry());
     world.require(&[("org.example/lint", "*"), ("org.example/later", "*")]);
     vibe(&world, &["install"]).expect(0);
@@ -324,13 +410,23 @@ fn duration(world: &World) -> u64 {
 
 #[test]
 fn a_hook_that_reaches_its_limit_is_ended_though_it_ignores_term() {
-    let world = with_pre_install("trap '' TERM\necho $$ > ../../../pid\nwhile :; do sleep 300; done\n");
-    let failed = vibe(&world, &["install", "--hook-timeout", "1s"]).expect(4).stderr_has("timed out");
+    let world =
+        with_pre_install("trap '' TERM\necho $$ > ../../../pid\nwhile :; do sleep 300; done\n");
+    let failed = vibe(&world, &["install", "--hook-timeout", "1s"])
+        .expect(4)
+        .stderr_has("timed out");
     assert!(!failed.stderr.contains("signal"), "{}", failed.stderr);
     let hook = &evidence(&world)["hooks"][0];
-    assert_eq!((&hook["timed-out"], &hook["outcome"]), (&true.into(), &"failed".into()));
+    assert_eq!(
+        (&hook["timed-out"], &hook["outcome"]),
+        (&true.into(), &"failed".into())
+    );
     assert_eq!(hook.get("exit-code"), None);
-    assert!((1000..7_500).contains(&duration(&world)), "{} ms", duration(&world));
+    assert!(
+        (1000..7_500).contains(&duration(&world)),
+        "{} ms",
+        duration(&world)
+    );
     process_ends(&read(world.project().join("pid")));
     assert!(!lint_slot(&world, "1.0.0").exists());
 }
@@ -363,7 +459,10 @@ fn a_package_and_the_user_set_the_limit_and_the_command_line_wins() {
 fn a_hundred_mebibytes_of_output_take_no_memory_and_a_capped_log() {
     let world = World::new();
     lint("1.0.0")
-        .hook(Phase::PreInstall, "echo first; yes 'a line of output that says nothing' | head -c 104857600; echo last\n")
+        .hook(
+            Phase::PreInstall,
+            "echo first; yes 'a line of output that says nothing' | head -c 104857600; echo last\n",
+        )
         .hook(Phase::PostInstall, "grep VmHWM /proc/$PPID/status > peak\n")
         .publish(&world.registry());
     world.require(&[("org.example/lint", "*")]);
@@ -387,12 +486,20 @@ fn output_without_line_end_and_of_odd_bytes_is_shown_escaped_to_its_last_piece()
     );
     let shown = vibe(&world, &["install"]).expect(0);
     shown.stderr.lines().for_each(|line| {
-        assert!(line.starts_with("org.example/lint pre-install | "), "{:?}", &line[..line.len().min(80)]);
+        assert!(
+            line.starts_with("org.example/lint pre-install | "),
+            "{:?}",
+            &line[..line.len().min(80)]
+        );
     });
     let shown = shown
         .stderr_has("org.example/lint pre-install | nul \\x00 bad \\xFF end\n")
         .stderr_has("org.example/lint pre-install | last piece\n");
-    assert_eq!(shown.stderr.matches('x').count(), 5_242_880 + 2);
+    let of_the_hook = |line: &str| line.rsplit(' ').next().unwrap().matches('x').count();
+    assert_eq!(
+        shown.stderr.lines().map(of_the_hook).sum::<usize>(),
+        5_242_880
+    );
 }
 
 #[test]
@@ -405,12 +512,16 @@ fn control_sequences_of_a_hook_do_not_reach_the_output() {
         assert!(!stream.contains(['\u{1b}', '\r', '\u{7}']), "{stream:?}");
     }
     let failed = failed
-        .stderr_has("org.example/lint pre-install | \\x1B[2J\\x1B]52;c;aGk=\\x07\\x1B[31mred\\x1B[0m\n")
+        .stderr_has(
+            "org.example/lint pre-install | \\x1B[2J\\x1B]52;c;aGk=\\x07\\x1B[31mred\\x1B[0m\n",
+        )
         .stderr_has("org.example/lint pre-install | over\\rwritten\n");
     assert_eq!(failed.stdout, "");
     let json = vibe(&world, &["--json", "install"]).expect(4);
     assert_eq!(json.json()["error"]["hook"]["exit-code"], 1);
-    let log = vibe(&world, &["hooks", "log"]).expect(0).stdout_has("\\x1B[2J");
+    let log = vibe(&world, &["hooks", "log"])
+        .expect(0)
+        .stdout_has("\\x1B[2J");
     assert!(!log.stdout.contains('\u{1b}'));
 }
 
@@ -419,7 +530,9 @@ fn control_sequences_of_a_hook_do_not_reach_the_output() {
 fn on_a_terminal_only_the_colour_of_a_hook_passes() {
     let world = with_pre_install("printf '\\033[31mred\\033[0m\\033[2J\\033]52;c;aGk=\\007\\n'\n");
     let shown = run(&mut on_a_terminal(&world, "install")).expect(0);
-    let shown = shown.stdout_has("\u{1b}[31mred").stdout_has("\\x1B[2J\\x1B]52;c;aGk=\\x07");
+    let shown = shown
+        .stdout_has("\u{1b}[31mred")
+        .stdout_has("\\x1B[2J\\x1B]52;c;aGk=\\x07");
     assert!(!shown.stdout.contains("\u{1b}[2J"), "{:?}", shown.stdout);
     assert!(!shown.stdout.contains("\u{1b}]52"), "{:?}", shown.stdout);
 }
@@ -430,8 +543,14 @@ fn both_outputs_of_a_hook_go_to_standard_error_and_to_its_log_in_order() {
     let shown = vibe(&world, &["--json", "install"]).expect(0);
     assert_eq!(shown.json()["ok"], true);
     let prefix = "org.example/lint pre-install |";
-    assert_eq!(shown.stderr, format!("{prefix} one\n{prefix} two\n{prefix} three\n"));
-    assert_eq!(read(newest_run(&world).join("org.example.lint.pre-install.log")), "one\ntwo\nthree\n");
+    assert_eq!(
+        shown.stderr,
+        format!("{prefix} one\n{prefix} two\n{prefix} three\n")
+    );
+    assert_eq!(
+        read(newest_run(&world).join("org.example.lint.pre-install.log")),
+        "one\ntwo\nthree\n"
+    );
 }
 
 #[test]
@@ -439,27 +558,49 @@ fn a_process_that_a_hook_leaves_behind_is_named_and_left_running() {
     let world = with_pre_install("sleep 300 &\necho $! > ../../../pid\n");
     let shown = vibe(&world, &["install"]).expect(0);
     let pid = read(world.project().join("pid")).trim().to_owned();
-    let alive = Command::new("kill").args(["-0", &pid]).status().unwrap().success();
+    let alive = Command::new("kill")
+        .args(["-0", &pid])
+        .status()
+        .unwrap()
+        .success();
     Command::new("kill").args(["-9", &pid]).status().unwrap();
     assert!(alive, "it was killed");
-    let shown = shown.stderr_has("sleep").stderr_has(&pid).stderr_has("org.example/lint");
+    let shown = shown
+        .stderr_has("sleep")
+        .stderr_has(&pid)
+        .stderr_has("org.example/lint");
     let hook = &evidence(&world)["hooks"][0];
-    assert_eq!((&hook["left-running"], &hook["outcome"]), (&true.into(), &"ran".into()), "{}", shown.stderr);
+    assert_eq!(
+        (&hook["left-running"], &hook["outcome"]),
+        (&true.into(), &"ran".into()),
+        "{}",
+        shown.stderr
+    );
     process_ends(&pid);
-    vibe(&world, &["install"]).expect(0).stdout_has("nothing to do");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
 }
 
 #[test]
 fn a_hook_that_changes_agent_settings_is_warned_of() {
     let world = World::new();
     lint("1.0.0")
-        .hook(Phase::PreInstall, "mkdir -p ../../../.claude && echo '{}' > ../../../.claude/settings.json\n")
-        .hook(Phase::PostInstall, "mkdir -p ../../../.mind && echo '{}' > ../../../.mind/hooks.json\n")
+        .hook(
+            Phase::PreInstall,
+            "mkdir -p ../../../.claude && echo '{}' > ../../../.claude/settings.json\n",
+        )
+        .hook(
+            Phase::PostInstall,
+            "mkdir -p ../../../.mind && echo '{}' > ../../../.mind/hooks.json\n",
+        )
         .publish(&world.registry());
     world.require(&[("org.example/lint", "*")]);
     vibe(&world, &["install"])
         .expect(0)
-        .stderr_has("warning: the pre-install hook of org.example/lint changed .claude/settings.json")
+        .stderr_has(
+            "warning: the pre-install hook of org.example/lint changed .claude/settings.json",
+        )
         .stderr_has("warning: the post-install hook of org.example/lint changed .mind/hooks.json");
     let expected = serde_json::json!([".claude/settings.json", ".mind/hooks.json"]);
     assert_eq!(evidence(&world)["changed-agent-settings"], expected);
@@ -470,14 +611,19 @@ fn an_inner_install_is_refused_at_once_and_the_outer_one_goes_on() {
     let world = World::new();
     let inner = "\"$VIBE_EXECUTABLE\" --project ../../.. install > inner 2>&1; echo $? > code\n\
                  \"$VIBE_EXECUTABLE\" --project ../../.. list > listed || exit 7\n";
-    lint("1.0.0").hook(Phase::PreInstall, inner).hook(Phase::PostInstall, inner).publish(&world.registry());
+    lint("1.0.0")
+        .hook(Phase::PreInstall, inner)
+        .hook(Phase::PostInstall, inner)
+        .publish(&world.registry());
     world.require(&[("org.example/lint", "*")]);
     vibe(&world, &["install"]).expect(0);
     let slot = lint_slot(&world, "1.0.0");
     assert_eq!(read(slot.join("code")), "1\n");
     let refusal = read(slot.join("inner"));
     assert!(refusal.contains("may not run `vibe install`"), "{refusal}");
-    vibe(&world, &["install"]).expect(0).stdout_has("nothing to do");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
     vibe(&world, &["verify"]).expect(0);
 }
 
@@ -506,7 +652,9 @@ fn whatever_a_hook_leaves_in_its_slot_is_neither_followed_nor_waited_for() {
     vibe(&world, &["install"]).expect(0);
     let old = lint_slot(&world, "1.0.0");
     vibe(&world, &["verify"]).expect(0);
-    vibe(&world, &["install"]).expect(0).stdout_has("nothing to do");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
     lint("1.1.0").publish(&world.registry());
     vibe(&world, &["install", "org.example/lint@^1.1"]).expect(0);
     assert!(!old.exists(), "{}", TreeSnapshot::of(&old).entries.len());
@@ -515,7 +663,9 @@ fn whatever_a_hook_leaves_in_its_slot_is_neither_followed_nor_waited_for() {
 
 #[test]
 fn what_a_hook_made_survives_a_repair_and_the_user_s_files_survive_the_removal() {
-    let world = with_pre_install("ln -sfn ../../../outside link\n[ -p pipe ] || mkfifo pipe\nmkdir -p made; touch made/file\n");
+    let world = with_pre_install(
+        "ln -sfn ../../../outside link\n[ -p pipe ] || mkfifo pipe\nmkdir -p made; touch made/file\n",
+    );
     world.write("outside/kept.txt", "kept\n");
     vibe(&world, &["install"]).expect(0);
     let slot = lint_slot(&world, "1.0.0");
@@ -536,7 +686,10 @@ fn a_script_that_changed_since_the_plan_is_not_started() {
     let world = World::new();
     PackageBuilder::new("org.example/evil", "1.0.0")
         .hook(Phase::PreInstall, "true\n")
-        .hook(Phase::PostInstall, "echo 'touch ../../../pwned' > ../../org.example.lint/1.0.0/hooks/post-install.sh\n")
+        .hook(
+            Phase::PostInstall,
+            "echo 'touch ../../../pwned' > ../../org.example.lint/1.0.0/hooks/post-install.sh\n",
+        )
         .publish(&world.registry());
     lint("1.0.0")
         .depends("org.example/evil", "*")
@@ -549,18 +702,32 @@ fn a_script_that_changed_since_the_plan_is_not_started() {
         .stderr_has("vibe reinstall --force org.example/lint");
     assert!(!world.project().join("pwned").exists());
     vibe(&world, &["reinstall", "--force", "org.example/lint"]).expect(0);
-    assert_eq!(read(slot(&world, "org.example/lint", "1.0.0").join("hooks/post-install.sh")), "true\n");
+    assert_eq!(
+        read(slot(&world, "org.example/lint", "1.0.0").join("hooks/post-install.sh")),
+        "true\n"
+    );
 }
 
 #[test]
 fn every_hook_is_a_record_in_the_json_document() {
     let world = World::new();
-    lint("1.0.0").hook(Phase::PreInstall, "true\n").hook(Phase::PostInstall, "exit 3\n").publish(&world.registry());
+    lint("1.0.0")
+        .hook(Phase::PreInstall, "true\n")
+        .hook(Phase::PostInstall, "exit 3\n")
+        .publish(&world.registry());
     world.require(&[("org.example/lint", "*")]);
     let document = vibe(&world, &["--json", "install"]).expect(5).json();
     let hooks = document["result"]["hooks"].as_array().unwrap();
-    let told: Vec<_> = hooks.iter().map(|hook| (&hook["phase"], &hook["outcome"], &hook["exit-code"])).collect();
-    let (pre, post, ran, failed) = ("pre-install".into(), "post-install".into(), "ran".into(), "failed".into());
+    let told: Vec<_> = hooks
+        .iter()
+        .map(|hook| (&hook["phase"], &hook["outcome"], &hook["exit-code"]))
+        .collect();
+    let (pre, post, ran, failed) = (
+        "pre-install".into(),
+        "post-install".into(),
+        "ran".into(),
+        "failed".into(),
+    );
     assert_eq!(told, [(&pre, &ran, &0.into()), (&post, &failed, &3.into())]);
     assert_eq!(hooks[0]["reason"], "install");
     assert!(hooks[0]["interpreter"].as_str().unwrap().ends_with("/bash"));

@@ -207,16 +207,28 @@ pub fn unprivileged(world: &World, arguments: &[&str]) -> Command {
         return plain;
     }
     let owner = format!("{NOBODY}:{NOBODY}");
-    let chown = Command::new("chown").args(["-hR", &owner]).arg(world.root()).status().unwrap();
+    let chown = Command::new("chown")
+        .args(["-hR", &owner])
+        .arg(world.root())
+        .status()
+        .unwrap();
     assert!(chown.success());
     let mut command = Command::new("setpriv");
     command
-        .args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()])
+        .args([
+            format!("--reuid={NOBODY}"),
+            format!("--regid={NOBODY}"),
+            "--clear-groups".to_owned(),
+        ])
         .arg(plain.get_program())
         .args(plain.get_args())
         .current_dir(world.project())
         .env_clear()
-        .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
