@@ -94,6 +94,20 @@ impl<'a> Execution<'a> {
     /// Executes the whole plan.
     pub(crate) fn run(mut self, commit: &Commit) -> Result<Executed, InstallError> {
         let outcome = self.phases(commit);
+        self.finish(outcome)
+    }
+
+    /// Runs hooks only, in the slots as they are.
+    pub(crate) fn run_hooks_only(
+        mut self,
+        row: (SlotName, SlotState),
+    ) -> Result<Executed, InstallError> {
+        let outcome = self.hooks_only(row);
+        self.finish(outcome)
+    }
+
+    /// Completes the evidence.
+    fn finish(self, outcome: Result<(), InstallError>) -> Result<Executed, InstallError> {
         let ending = match &outcome {
             Ok(()) if self.hooks.iter().any(HookRecord::is_flag) => "flagged".to_owned(),
             Ok(()) => "done".to_owned(),
@@ -114,38 +128,21 @@ impl<'a> Execution<'a> {
         })
     }
 
-    /// Runs hooks only, in the slots as they are.
-    pub(crate) fn run_hooks_only(
-        mut self,
-        row: (SlotName, SlotState),
-    ) -> Result<Executed, InstallError> {
+    fn hooks_only(&mut self, row: (SlotName, SlotState)) -> Result<(), InstallError> {
         self.prepare()?;
         self.state.slots.insert(row.0, row.1);
         self.save_state(Durability::Synced)?;
-        let mut outcome = Ok(());
         for hook in self.due_hooks(None) {
             let record = self.hook(&hook)?;
             if record.outcome == HookOutcome::Interrupted {
-                outcome = Err(InstallError::Interrupted);
-                break;
+                return Err(InstallError::Interrupted);
             }
             self.done.push(Step::RunHook(hook));
             if record.phase == Phase::PreInstall && record.outcome == HookOutcome::Failed {
-                outcome = Err(self.pre_install_error(record, Vec::new()));
-                break;
+                return Err(self.pre_install_error(record, Vec::new()));
             }
         }
-        let ending = match &outcome {
-            Ok(()) => "done".to_owned(),
-            Err(error) => format!("failed: {error}"),
-        };
-        self.write_evidence(Some(ending))?;
-        outcome?;
-        Ok(Executed {
-            run: self.run,
-            hooks: self.hooks,
-            done: self.done,
-        })
+        Ok(())
     }
 
     fn phases(&mut self, commit: &Commit) -> Result<(), InstallError> {

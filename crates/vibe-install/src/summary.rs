@@ -7,7 +7,7 @@ use vibe_core::plan::Step;
 use vibe_core::{Event, SlotName};
 use vibe_plan::gate::Gate;
 use vibe_slot::record::{RecordOnDisk, read_record};
-use vibe_slot::state_file;
+use vibe_slot::{SlotError, state_file};
 
 use crate::error::InstallError;
 use crate::planning::{Planned, PlannedPackage};
@@ -26,10 +26,15 @@ pub(crate) fn package_summaries(
         .map(|locked| {
             let slot = SlotName::new(&locked.id, &locked.version);
             let mut summary = summary_of(locked, state.slots.get(&slot));
-            if let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, &slot)? {
-                summary.installed = true;
-                summary.tree = Some(record.tree.id());
-                summary.files = Some(record.tree.rows().len());
+            match read_record(&project.layout, &slot) {
+                Ok(RecordOnDisk::Valid { record, .. }) => {
+                    summary.installed = true;
+                    summary.tree = Some(record.tree.id());
+                    summary.files = Some(record.tree.rows().len());
+                }
+                // What lies behind a link is not this package, and a summary hides no other result.
+                Ok(_) | Err(SlotError::Link { .. } | SlotError::NotADirectory { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
             Ok(summary)
         })
