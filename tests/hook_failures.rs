@@ -150,16 +150,13 @@ fn a_failed_pre_install_of_a_package_being_added_leaves_manifest_and_lock_as_the
         .publish(&world.registry());
     world.require(&[("org.example/base", "*")]);
     vibe(&world, &["install"]).expect(0);
-    let before = committed(&world);
-    vibe(&world, &["install", "org.example/lint"]).expect(4);
-    // Only the support files may know that a slot with hooks was tried.
-    let mut after = committed(&world);
-    for snapshot in [&mut after] {
+    let without_support_files = |mut snapshot: TreeSnapshot| {
         snapshot.entries.remove("vibedeps/.gitignore");
-    }
-    let mut before = before;
-    before.entries.remove("vibedeps/.gitignore");
-    before.assert_unchanged(&after);
+        snapshot
+    };
+    let before = without_support_files(committed(&world));
+    vibe(&world, &["install", "org.example/lint"]).expect(4);
+    before.assert_unchanged(&without_support_files(committed(&world)));
     vibe(&world, &["install"]).expect(0);
     vibe(&world, &["verify"]).expect(0);
 }
@@ -459,24 +456,15 @@ fn a_hook_that_changes_its_slot_record_has_failed_and_the_record_is_restored() {
         "rm RECORD && ln -s /etc/hostname RECORD",
     ] {
         let script = format!("{deed}\n").replace("RECORD", ".vibe-slot.toml");
-        let world = with_hook(Phase::PostInstall, "true\n");
-        vibe(&world, &["install"]).expect(0);
-        let record = read(lint_slot(&world, "1.0.0").join(".vibe-slot.toml"));
         let world = with_hook(Phase::PostInstall, &script);
+        vibe(&world, &["install", "--no-hooks"]).expect(0);
+        let path = lint_slot(&world, "1.0.0").join(".vibe-slot.toml");
+        let record = read(&path);
         vibe(&world, &["install"])
             .expect(5)
             .stderr_has("changed its slot record");
-        let now = read(lint_slot(&world, "1.0.0").join(".vibe-slot.toml"));
-        assert_eq!(
-            now.lines().take(4).collect::<Vec<_>>()[..3],
-            record.lines().take(3).collect::<Vec<_>>()[..]
-        );
-        assert!(!now.contains("# mine"));
-        assert!(
-            !lint_slot(&world, "1.0.0")
-                .join(".vibe-slot.toml")
-                .is_symlink()
-        );
+        assert_eq!(read(&path), record, "{deed}");
+        assert!(!path.is_symlink(), "{deed}");
         // Still owed, so that the next run tells of it again.
         vibe(&world, &["install"])
             .expect(5)
@@ -497,6 +485,86 @@ fn an_inner_install_whose_refusal_is_passed_on_fails_the_hook() {
     vibe(&world, &["install"])
         .expect(4)
         .stderr_has("may not run `vibe install`");
+}
+
+#[test]
+fn a_hook_that_puts_a_link_in_place_of_its_slot_has_failed_and_nothing_is_followed() {
+    let script = "cd ../../.. && mv \"$VIBE_PACKAGE_DIR\" moved && ln -s \"$PWD/moved\" \"$VIBE_PACKAGE_DIR\"\n";
+    for (phase, code) in [(Phase::PreInstall, 4), (Phase::PostInstall, 5)] {
+        let world = with_hook(phase, script);
+        vibe(&world, &["install"])
+            .expect(code)
+            .stderr_has("removed its slot");
+        assert_eq!(world.read("moved/lint.md"), "lint\n");
+        assert!(
+            world
+                .read("moved/.vibe-slot.toml")
+                .contains("org.example/lint")
+        );
+        let is_installed = phase == Phase::PostInstall;
+        assert_eq!(lint_slot(&world, "1.0.0").is_symlink(), is_installed);
+        if is_installed {
+            vibe(&world, &["install"])
+                .expect(1)
+                .stderr_has("is a link to");
+        }
+    }
+}
+
+#[test]
+fn a_hook_that_turns_a_payload_file_into_something_else_has_failed() {
+    for deed in [
+        "rm lint.md && mkdir lint.md",
+        "ln -sf vibe.toml lint.md",
+        "rm lint.md && mkfifo lint.md",
+    ] {
+        for (phase, code) in [(Phase::PreInstall, 4), (Phase::PostInstall, 5)] {
+            let world = with_hook(
+                phase,
+                &format!("[ -e ../../../allowed ] && exit 0\n{deed}\n"),
+            );
+            vibe(&world, &["install"])
+                .expect(code)
+                .stderr_has("turned lint.md into something that is not a file");
+            world.write("allowed", "");
+            vibe(&world, &["install"]).expect(0);
+            vibe(&world, &["verify", "--repair"]).expect(0);
+            assert_eq!(read(lint_slot(&world, "1.0.0").join("lint.md")), "lint\n");
+        }
+    }
+}
+
+#[test]
+fn a_hook_that_removes_every_slot_and_our_state_fails_and_the_next_run_mends_all() {
+    for phase in [Phase::PreInstall, Phase::PostInstall] {
+        let world = with_hook(
+            phase,
+            "[ -e ../../../allowed ] || rm -rf ../../../vibedeps\n",
+        );
+        PackageBuilder::new("org.example/other", "1.0.0")
+            .file("other.md", "other\n")
+            .publish(&world.registry());
+        world.require(&[("org.example/lint", "*"), ("org.example/other", "*")]);
+        let failed = vibe(&world, &["install"]);
+        assert!(
+            [1, 4, 5].contains(&failed.code),
+            "{} {}",
+            failed.code,
+            failed.stderr
+        );
+        assert!(
+            failed.stderr.contains("org.example/lint") || failed.stderr.contains("vibedeps"),
+            "{}",
+            failed.stderr
+        );
+        world.write("allowed", "");
+        vibe(&world, &["install"]).expect(0);
+        assert_eq!(
+            read(slot(&world, "org.example/other", "1.0.0").join("other.md")),
+            "other\n"
+        );
+        vibe(&world, &["verify"]).expect(0);
+    }
 }
 
 // ---- permissions
@@ -737,6 +805,41 @@ fn a_package_s_hooks_run_without_any_further_word() {
             .read("vibe.lock")
             .contains("\"hooks/pre-install.sh\" = \"sha256:")
     );
+}
+
+#[test]
+fn running_hooks_on_demand_passes_the_same_gate_and_reports_the_same_failures() {
+    let world = World::new();
+    lint("1.0.0")
+        .hook(Phase::PreInstall, COUNT)
+        .hook(
+            Phase::PostInstall,
+            "[ ! -e ../../../forbidden ] || exit 3\n",
+        )
+        .publish(&world.registry());
+    set_policy(&world, &OPEN);
+    vibe(&world, &["install", "--no-hooks"]).expect(0);
+    let run_hooks = ["hooks", "run", "org.example/lint"];
+    set_policy(
+        &world,
+        &Hold {
+            user: Some("never"),
+            ..OPEN
+        },
+    );
+    vibe(&world, &run_hooks).expect(0).stderr_has("held back");
+    assert_eq!(count(&world, "runs"), 0);
+    set_policy(&world, &OPEN);
+    world.write("forbidden", "");
+    vibe(&world, &run_hooks).expect(5).stderr_has("exit 3");
+    assert_eq!(count(&world, "runs"), 1);
+    assert_eq!(evidence(&world)["outcome"], "flagged");
+    fs::remove_file(world.project().join("forbidden")).unwrap();
+    vibe(&world, &run_hooks).expect(0);
+    vibe(&world, &run_hooks)
+        .expect(0)
+        .stdout_has("nothing to do");
+    assert_eq!(count(&world, "runs"), 1);
 }
 
 // ---- what cannot run

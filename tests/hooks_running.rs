@@ -556,7 +556,9 @@ fn both_outputs_of_a_hook_go_to_standard_error_and_to_its_log_in_order() {
 #[test]
 fn a_process_that_a_hook_leaves_behind_is_named_and_left_running() {
     let world = with_pre_install("sleep 300 &\necho $! > ../../../pid\n");
+    let since = std::time::Instant::now();
     let shown = vibe(&world, &["install"]).expect(0);
+    assert!(since.elapsed().as_secs() < 20, "it was waited for");
     let pid = read(world.project().join("pid")).trim().to_owned();
     let alive = Command::new("kill")
         .args(["-0", &pid])
