@@ -536,7 +536,7 @@ fn a_hook_that_turns_a_payload_file_into_something_else_has_failed() {
 
 #[test]
 fn a_hook_that_removes_every_slot_and_our_state_fails_and_the_next_run_mends_all() {
-    for phase in [Phase::PreInstall, Phase::PostInstall] {
+    for (phase, code) in [(Phase::PreInstall, 4), (Phase::PostInstall, 5)] {
         let world = with_hook(
             phase,
             "[ -e ../../../allowed ] || rm -rf ../../../vibedeps\n",
@@ -545,18 +545,9 @@ fn a_hook_that_removes_every_slot_and_our_state_fails_and_the_next_run_mends_all
             .file("other.md", "other\n")
             .publish(&world.registry());
         world.require(&[("org.example/lint", "*"), ("org.example/other", "*")]);
-        let failed = vibe(&world, &["install"]);
-        assert!(
-            [1, 4, 5].contains(&failed.code),
-            "{} {}",
-            failed.code,
-            failed.stderr
-        );
-        assert!(
-            failed.stderr.contains("org.example/lint") || failed.stderr.contains("vibedeps"),
-            "{}",
-            failed.stderr
-        );
+        vibe(&world, &["install"])
+            .expect(code)
+            .stderr_has("removed its slot");
         world.write("allowed", "");
         vibe(&world, &["install"]).expect(0);
         assert_eq!(

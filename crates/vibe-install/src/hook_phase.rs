@@ -188,6 +188,8 @@ impl Execution<'_> {
             // as after a crash.
             return Ok(());
         }
+        // It may have removed even our own directories.
+        layout.prepare()?;
         let scan = snapshot.rescan(&layout, &hook.slot, record, &before)?;
         self.check_own_files(hook, fetched, record, &scan, result)?;
         self.check_protected(&protected, result)?;
