@@ -284,6 +284,28 @@ fn a_failed_post_install_flags_its_package_until_it_succeeds_and_others_go_on() 
 }
 
 #[test]
+fn a_package_being_added_whose_post_install_fails_is_in_manifest_and_lock() {
+    let world = World::new();
+    lint("1.0.0")
+        .hook(Phase::PostInstall, "exit 3\n")
+        .publish(&world.registry());
+    world.require(&[]);
+    vibe(&world, &["install", "org.example/lint"])
+        .expect(5)
+        .stderr_has("the package is installed");
+    assert!(
+        world
+            .read("vibe.toml")
+            .contains("\"org.example/lint\" = \"^1.0.0\"")
+    );
+    assert!(
+        world
+            .read("vibe.lock")
+            .contains("id = \"org.example/lint\"")
+    );
+}
+
+#[test]
 fn a_corrected_script_clears_the_flag() {
     let world = World::new();
     lint("1.0.0")
@@ -779,23 +801,35 @@ fn nobody_loosens_what_another_holds_back() {
 }
 
 #[test]
-fn a_package_s_hooks_run_without_any_further_word() {
+fn a_package_s_hooks_run_without_any_further_word_and_are_shown_before_and_after() {
     let world = World::new();
     PackageBuilder::new("unknown.stranger/tool", "1.0.0")
         .hook(Phase::PreInstall, COUNT)
         .publish(&world.registry());
     world.require(&[("unknown.stranger/tool", "*")]);
+    let digest = vibe_core::Sha256Digest::of(COUNT.as_bytes()).to_string();
     vibe(&world, &["install", "--dry-run"])
         .expect(0)
-        .stdout_has("hooks/pre-install.sh");
+        .stdout_has("unknown.stranger/tool")
+        .stdout_has("pre-install")
+        .stdout_has("hooks/pre-install.sh")
+        .stdout_has(&digest[..12]);
     assert_eq!(count(&world, "runs"), 0);
     vibe(&world, &["install"]).expect(0);
     assert_eq!(count(&world, "runs"), 1);
-    assert!(
-        world
-            .read("vibe.lock")
-            .contains("\"hooks/pre-install.sh\" = \"sha256:")
-    );
+    let hook = &evidence(&world)["hooks"][0];
+    for (key, value) in [
+        ("package", "unknown.stranger/tool"),
+        ("phase", "pre-install"),
+        ("script", "hooks/pre-install.sh"),
+        ("sha256", &digest),
+        ("reason", "install"),
+        ("outcome", "ran"),
+    ] {
+        assert_eq!(hook[key], value, "{hook}");
+    }
+    let row = format!("\"hooks/pre-install.sh\" = \"sha256:{digest}\"");
+    assert!(world.read("vibe.lock").contains(&row));
 }
 
 #[test]
@@ -946,6 +980,30 @@ fn a_second_script_for_a_phase_cannot_be_declared() {
     let refused = vibe(&world, &["install"]).stderr_has("pre-install");
     assert!(refused.code == 1 || refused.code == 2, "{}", refused.code);
     assert_eq!(count(&world, "runs"), 0);
+}
+
+#[test]
+fn bash_is_never_taken_from_a_relative_entry_of_path() {
+    let world = with_hook(Phase::PreInstall, COUNT);
+    world.write("bin/bash", "#!/bin/sh\ntouch fooled\n");
+    let bash = world.project().join("bin/bash");
+    assert!(
+        Command::new("chmod")
+            .arg("755")
+            .arg(bash)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let path = std::env::var("PATH").unwrap();
+    for first in ["bin", ".", ""] {
+        world.write("bash", "#!/bin/sh\ntouch fooled\n");
+        run(command(&world, &["install"]).env("PATH", format!("{first}:{path}"))).expect(0);
+    }
+    assert_eq!(count(&world, "runs"), 1);
+    run(command(&world, &["reinstall", "--force"]).env("PATH", "bin"))
+        .expect(1)
+        .stderr_has("install bash");
 }
 
 #[test]
