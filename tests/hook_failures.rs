@@ -150,13 +150,9 @@ fn a_failed_pre_install_of_a_package_being_added_leaves_manifest_and_lock_as_the
         .publish(&world.registry());
     world.require(&[("org.example/base", "*")]);
     vibe(&world, &["install"]).expect(0);
-    let without_support_files = |mut snapshot: TreeSnapshot| {
-        snapshot.entries.remove("vibedeps/.gitignore");
-        snapshot
-    };
-    let before = without_support_files(committed(&world));
+    let before = committed(&world);
     vibe(&world, &["install", "org.example/lint"]).expect(4);
-    before.assert_unchanged(&without_support_files(committed(&world)));
+    before.assert_unchanged(&committed(&world));
     vibe(&world, &["install"]).expect(0);
     vibe(&world, &["verify"]).expect(0);
 }
@@ -198,6 +194,81 @@ fn a_failed_pre_install_of_a_refreshed_package_brings_the_former_payload_back() 
     assert_eq!(read(slot.join("built.txt")), "fixed\n");
     assert_eq!(read(slot.join("lint.md")), "other\n");
     assert_eq!(read(slot.join("mine.txt")), "mine\n");
+    vibe(&world, &["verify"]).expect(0);
+}
+
+#[test]
+fn an_update_whose_pre_install_fails_costs_nothing_of_the_version_that_worked() {
+    let world = with_hook(Phase::PreInstall, "echo built > built.txt\n");
+    vibe(&world, &["install"]).expect(0);
+    let before = committed(&world);
+    let state = world.read("vibedeps/.state/slots.toml");
+    lint("1.1.0")
+        .hook(Phase::PreInstall, "exit 3\n")
+        .publish(&world.registry());
+    vibe(&world, &["install", "org.example/lint@^1.1"])
+        .expect(4)
+        .stderr_has("org.example/lint 1.1.0");
+    before.assert_unchanged(&committed(&world));
+    assert_eq!(world.read("vibedeps/.state/slots.toml"), state);
+    vibe(&world, &["verify"]).expect(0);
+    vibe(&world, &["install"]).expect(0);
+    before.assert_unchanged(&committed(&world));
+    lint("1.2.0")
+        .hook(Phase::PreInstall, "true\n")
+        .publish(&world.registry());
+    vibe(&world, &["install", "org.example/lint@^1.2"]).expect(0);
+    let ignored = world.read("vibedeps/.gitignore");
+    assert!(
+        ignored.contains("lint/1.2.0") && !ignored.contains("lint/1.0.0"),
+        "{ignored}"
+    );
+}
+
+#[test]
+fn a_package_that_was_refreshed_and_prepared_goes_back_when_a_later_one_fails() {
+    let world = World::new();
+    let other = || PackageBuilder::new("org.example/other", "1.0.0");
+    let publish = |text: &str, fails: bool| {
+        let script = format!(
+            "echo {text} >> ../../../told\necho {text} > built.txt\necho {text} > {text}.txt\n"
+        );
+        lint("1.0.0")
+            .file("lint.md", text)
+            .hook(Phase::PreInstall, &script)
+            .write(&source(&world));
+        let script = if fails { "exit 3\n" } else { "true\n" };
+        other()
+            .manifest_extra("[requires.packages]\n\"org.example/lint\" = { path = \"../lint\" }\n")
+            .file("other.md", text)
+            .hook(Phase::PreInstall, script)
+            .write(&world.root().join("other"));
+    };
+    publish("one", false);
+    world.write(
+        "vibe.toml",
+        "[project]\nname = \"world\"\n[requires.packages]\n\
+         \"org.example/lint\" = { path = \"../lint\" }\n\
+         \"org.example/other\" = { path = \"../other\" }\n",
+    );
+    vibe(&world, &["install"]).expect(0);
+    let state = world.read("vibedeps/.state/slots.toml");
+    let slot = || {
+        let mut slot = TreeSnapshot::of(&lint_slot(&world, "1.0.0")).ignoring_times();
+        slot.entries.remove("built.txt");
+        slot
+    };
+    let before = slot();
+    publish("two", true);
+    // An older file that is no payload stays as the hook left it, and is named.
+    vibe(&world, &["install"]).expect(4).stderr_has("built.txt");
+    assert_eq!(world.read("told"), "one\ntwo\n");
+    assert_eq!(world.read("vibedeps/.state/slots.toml"), state);
+    before.assert_unchanged(&slot());
+    publish("two", false);
+    vibe(&world, &["install"]).expect(0);
+    assert_eq!(world.read("told"), "one\ntwo\ntwo\n");
+    assert_eq!(read(lint_slot(&world, "1.0.0").join("built.txt")), "two\n");
     vibe(&world, &["verify"]).expect(0);
 }
 
@@ -728,6 +799,7 @@ fn check_hold(hold: &Hold) {
         .stdout_has("nothing to do");
     before.assert_unchanged(&world.snapshot());
     vibe(&world, &["verify"]).expect(0);
+    vibe(&world, &["list"]).expect(0).stdout_has("held back");
     assert_eq!(count(&world, "runs"), 0);
     set_policy(&world, &OPEN);
     install_held(&world, &OPEN).expect(0);

@@ -408,8 +408,9 @@ fn duration(world: &World) -> u64 {
 
 #[test]
 fn a_hook_that_reaches_its_limit_is_ended_though_it_ignores_term() {
-    let world =
-        with_pre_install("trap '' TERM\necho $$ > ../../../pid\nwhile :; do sleep 300; done\n");
+    let world = with_pre_install(
+        "trap '' TERM\nsleep 300 &\necho $$ $! > ../../../pid\nwhile :; do sleep 300; done\n",
+    );
     let failed = vibe(&world, &["install", "--hook-timeout", "1s"])
         .expect(4)
         .stderr_has("timed out");
@@ -425,7 +426,9 @@ fn a_hook_that_reaches_its_limit_is_ended_though_it_ignores_term() {
         "{} ms",
         duration(&world)
     );
-    process_ends(&read(world.project().join("pid")));
+    read(world.project().join("pid"))
+        .split_whitespace()
+        .for_each(process_ends);
     assert!(!lint_slot(&world, "1.0.0").exists());
 }
 

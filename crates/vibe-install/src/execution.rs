@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
+use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{MachineState, SlotState};
 use vibe_core::hook::{Phase, PhaseState};
@@ -163,37 +164,37 @@ impl<'a> Execution<'a> {
             let text = format!("{left} of an earlier run could not be removed");
             self.context.observer.observe(&Event::Warning(text));
         }
-        let with_hooks: Vec<SlotName> = self
-            .planned
-            .lock
+        self.write_support_files(&self.planned.lock)
+    }
+
+    /// Tells version control of the slots whose content belongs to this machine: those of packages
+    /// with hooks that `lock` names, and those that have a row, as of a version that is about to
+    /// go, or was to come.
+    fn write_support_files(&self, lock: &Lock) -> Result<(), InstallError> {
+        let locked = lock
             .packages
             .iter()
-            .map(|package| SlotName::new(&package.id, &package.version))
-            .filter(|slot| self.has_hooks(slot))
-            .collect();
-        let vendor = self
-            .project
-            .manifest
-            .project
-            .as_ref()
-            .is_none_or(|project| project.vendor);
-        layout::write_support_files(place, &with_hooks, vendor)?;
+            .map(|package| (SlotName::new(&package.id, &package.version), package))
+            .filter(|(slot, package)| self.has_hooks(slot, package))
+            .map(|(slot, _)| slot);
+        let rows = self.state.slots.iter();
+        let with_row = rows
+            .filter(|(_, row)| !row.phases.is_empty())
+            .map(|(slot, _)| slot.clone());
+        let with_hooks: BTreeSet<SlotName> = locked.chain(with_row).collect();
+        let with_hooks: Vec<SlotName> = with_hooks.into_iter().collect();
+        let project = self.project.manifest.project.as_ref();
+        let vendor = project.is_none_or(|project| project.vendor);
+        layout::write_support_files(&self.project.layout, &with_hooks, vendor)?;
         Ok(())
     }
 
-    fn has_hooks(&self, slot: &SlotName) -> bool {
-        let declared = self
+    fn has_hooks(&self, slot: &SlotName, locked: &LockedPackage) -> bool {
+        let fetched = self
             .planned
             .package(slot)
             .and_then(|package| package.fetched.as_ref());
-        let locked = self.planned.lock.get(slot.package());
-        declared.is_some_and(|fetched| !fetched.hooks.is_empty())
-            || locked.is_some_and(|locked| !locked.install_hooks.is_empty())
-            || self
-                .state
-                .slots
-                .get(slot)
-                .is_some_and(|row| !row.phases.is_empty())
+        fetched.is_some_and(|fetched| !fetched.hooks.is_empty()) || !locked.install_hooks.is_empty()
     }
 
     fn before_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
@@ -382,7 +383,7 @@ impl<'a> Execution<'a> {
         if self.state.slots.len() != before {
             self.save_state(Durability::Unsynced)?;
         }
-        Ok(())
+        self.write_support_files(&self.planned.lock)
     }
 
     fn remove_slot(&mut self, step: &Remove) -> Result<(), InstallError> {
@@ -459,7 +460,9 @@ impl<'a> Execution<'a> {
                 None => self.state.slots.remove(&slot),
             };
         }
-        self.save_state(Durability::Synced)
+        self.save_state(Durability::Synced)?;
+        let lock = self.project.read_lock()?.map(|lock| lock.lock);
+        self.write_support_files(&lock.unwrap_or_default())
     }
 
     /// The slot whose pre-install failed and which has no earlier tree to go back to: a new one is
