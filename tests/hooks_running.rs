@@ -12,7 +12,7 @@ use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
 use crate::support::{
     VIBE, command, command_in, evidence, lint, lint_slot, newest_run, process_ends, read, run,
-    slot, start, vibe, wait,
+    signal, slot, start, vibe, wait,
 };
 
 /// Publishes `org.example/lint` 1.0.0 with one pre-install script, and requires it.
@@ -572,12 +572,7 @@ fn a_process_that_a_hook_leaves_behind_is_named_and_left_running() {
     let shown = vibe(&world, &["install"]).expect(0);
     assert!(since.elapsed().as_secs() < 20, "it was waited for");
     let pid = read(world.project().join("pid")).trim().to_owned();
-    let alive = Command::new("kill")
-        .args(["-0", &pid])
-        .status()
-        .unwrap()
-        .success();
-    Command::new("kill").args(["-9", &pid]).status().unwrap();
+    let alive = signal(&pid, "KILL");
     assert!(alive, "it was killed");
     let shown = shown
         .stderr_has("sleep")

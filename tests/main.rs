@@ -10,7 +10,15 @@
     reason = "tests start the binary, and fail by panicking"
 )]
 
+#[cfg(unix)]
 mod hook_failures;
+#[cfg(unix)]
+mod hook_misdeeds;
+#[cfg(unix)]
+mod hook_policies;
+#[cfg(unix)]
+mod hook_selection;
+#[cfg(unix)]
 mod hooks_running;
 mod install;
 mod support;

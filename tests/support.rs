@@ -185,15 +185,21 @@ pub fn evidence(world: &World) -> serde_json::Value {
     serde_json::from_str(&read(newest_run(world).join("run.json"))).unwrap()
 }
 
-/// Waits until the process `pid` has ended.
+/// Sends `signal` (0: none) to the process `pid`, with the shell's own `kill`. Whether that worked.
+pub fn signal(pid: &str, signal: &str) -> bool {
+    let line = format!("kill -{signal} {} 2> /dev/null", pid.trim());
+    let status = Command::new("bash").args(["-c", &line]).status();
+    status.unwrap().success()
+}
+
+/// Waits until the process `pid` has ended. One whose parent has not looked at it yet has.
 #[track_caller]
 pub fn process_ends(pid: &str) {
-    let is_alive = || {
-        let mut kill = Command::new("kill");
-        let kill = kill.args(["-0", pid.trim()]).stderr(Stdio::null());
-        kill.status().unwrap().success()
-    };
-    wait_until(&format!("the end of process {pid}"), || !is_alive());
+    let stat = format!("/proc/{}/stat", pid.trim());
+    let is_zombie = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
+    wait_until(&format!("the end of process {pid}"), || {
+        !signal(pid, "0") || is_zombie()
+    });
 }
 
 /// Like [`command`], without the rights of root where the tests run as root. The world goes over
@@ -234,3 +240,44 @@ pub fn unprivileged(world: &World, arguments: &[&str]) -> Command {
         .stderr(Stdio::piped());
     command
 }
+
+/// Publishes `org.example/lint` 1.0.0 with one script, and requires it.
+pub fn with_hook(phase: vibe_core::hook::Phase, script: &str) -> World {
+    let world = World::new();
+    lint("1.0.0").hook(phase, script).publish(&world.registry());
+    world.require(&[("org.example/lint", "*")]);
+    world
+}
+
+/// Requires `org.example/lint` by the path `../lint`.
+pub fn require_path(world: &World) {
+    world.write(
+        "vibe.toml",
+        "[project]\nname = \"world\"\n[requires.packages]\n\"org.example/lint\" = { path = \"../lint\" }\n",
+    );
+}
+
+/// Where the package lies that [`require_path`] requires.
+pub fn source(world: &World) -> PathBuf {
+    world.root().join("lint")
+}
+
+/// The project without the machine's own state.
+pub fn committed(world: &World) -> vibe_testkit::TreeSnapshot {
+    let mut snapshot = world.snapshot().ignoring_times();
+    snapshot
+        .entries
+        .retain(|path, _| !path.starts_with("vibedeps/.state"));
+    snapshot
+}
+
+/// The lines of a file of the project, 0 where it is absent.
+pub fn count(world: &World, file: &str) -> usize {
+    std::fs::read_to_string(world.project().join(file))
+        .unwrap_or_default()
+        .lines()
+        .count()
+}
+
+/// A hook that adds a line to `runs` in the project each time it runs.
+pub const COUNT: &str = "echo run >> ../../../runs\n";
