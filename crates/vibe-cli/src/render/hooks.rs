@@ -135,7 +135,7 @@ mod tests {
     script  hooks/a.sh  {digest}
     next    runs: new
 org.example/a 1.0.0  pre-install  done
-    last  ok after 0.3s, started 2026-01-02T03:04:05.678Z
+    last  ok after 345ms, started 2026-01-02T03:04:05.678Z
     next  does not run: done
 "
             )

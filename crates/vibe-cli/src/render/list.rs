@@ -8,7 +8,7 @@ use super::{columns, count};
 /// One line for each package, with what is not as it should be.
 pub(crate) fn text(packages: &[PackageSummary]) -> String {
     if packages.is_empty() {
-        return "the project requires no packages\n".to_owned();
+        return "no packages are installed\n".to_owned();
     }
     let rows: Vec<Vec<String>> = packages.iter().map(cells).collect();
     columns(&rows).join("\n") + "\n"
@@ -66,6 +66,6 @@ org.example/long  10.0.0  not installed
 org.example/z     1.0.0   copy
 "
         );
-        assert_eq!(text(&[]), "the project requires no packages\n");
+        assert_eq!(text(&[]), "no packages are installed\n");
     }
 }

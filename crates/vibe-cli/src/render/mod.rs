@@ -24,18 +24,18 @@ pub(crate) fn count(count: usize, noun: &str) -> String {
     }
 }
 
-/// A duration for people: `0.2s`, `1m 05s`. Rounded down.
-pub(crate) fn seconds(duration: Duration) -> String {
-    let tenths = duration.as_millis() / 100;
-    match tenths < 600 {
-        true => format!("{}.{}s", tenths / 10, tenths % 10),
-        false => format!("{}m {:02}s", tenths / 600, tenths / 10 % 60),
+/// A duration for people: `12ms`, `1.2s`, `1m 05s`. Rounded down.
+pub(crate) fn duration(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..1_000 => format!("{ms}ms"),
+        ms @ 1_000..60_000 => format!("{}.{}s", ms / 1_000, ms / 100 % 10),
+        ms => format!("{}m {:02}s", ms / 60_000, ms / 1_000 % 60),
     }
 }
 
 /// The same for milliseconds.
 pub(crate) fn milliseconds(duration_ms: u64) -> String {
-    seconds(Duration::from_millis(duration_ms))
+    duration(Duration::from_millis(duration_ms))
 }
 
 /// One line for each row, its cells in columns that are two spaces apart.
@@ -75,8 +75,9 @@ mod tests {
         assert_eq!(count(0, "file"), "0 files");
         assert_eq!(count(1, "file"), "1 file");
         for (ms, text) in [
-            (0, "0.0s"),
-            (199, "0.1s"),
+            (0, "0ms"),
+            (999, "999ms"),
+            (1_000, "1.0s"),
             (12_345, "12.3s"),
             (59_999, "59.9s"),
             (60_000, "1m 00s"),

@@ -12,7 +12,7 @@ use vibe_install::wording::reason;
 use vibe_install::{HookOutcome, HookRecord, RunReport};
 
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
-use super::{columns, count, milliseconds, plan, seconds};
+use super::{columns, count, duration, milliseconds, plan};
 
 /// How a report is shown.
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +165,8 @@ fn placed_cells(
     let mut cells = id_cells(slot);
     cells.push(package.map_or("", |package| package.link_mode).to_owned());
     cells.push(count(files, "file"));
-    if *because != SlotReason::New {
+    // A slot that is made anew says enough by its sign, also in a clone that has only the lock.
+    if !matches!(because, SlotReason::New | SlotReason::Missing) {
         cells.push(escape(&reason(because)));
     }
     cells
@@ -248,8 +249,8 @@ fn held_line(report: &RunReport, held_by: &str) -> Option<String> {
 fn summary(report: &RunReport, elapsed: Duration) -> String {
     let parts = summary_parts(report);
     match (parts.is_empty(), report.lock_changed) {
-        (false, _) => format!("{} in {}", parts.join(", "), seconds(elapsed)),
-        (true, true) => format!("wrote vibe.lock in {}", seconds(elapsed)),
+        (false, _) => format!("{} in {}", parts.join(", "), duration(elapsed)),
+        (true, true) => format!("wrote vibe.lock in {}", duration(elapsed)),
         (true, false) => nothing_to_do(report),
     }
 }
@@ -415,7 +416,7 @@ mod tests {
 ~ org.example/lint  1.0.0  copy  12 files  {drift}
     set aside a.txt as a.txt.vibe-kept
 + org.example/new   1.0.0        1 file
-installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 0.2s
+installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 200ms
 "
         );
         assert_eq!(shown(&report, false), expected);
@@ -451,12 +452,12 @@ installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 0.2s
         check(
             report,
             "+ org.example/a  1.0.0  copy  2 files
-    pre-install   hooks/prepare.sh  ok           0.3s
-    post-install  hooks/prepare.sh  interrupted  0.3s
+    pre-install   hooks/prepare.sh  ok           345ms
+    post-install  hooks/prepare.sh  interrupted  345ms
 = org.example/b  1.0.0
-    post-install  hooks/prepare.sh  failed (exit 3)  0.3s
+    post-install  hooks/prepare.sh  failed (exit 3)  345ms
       changed vibe.lock
-installed 1 package, 2 files, ran 3 install hooks in 0.2s
+installed 1 package, 2 files, ran 3 install hooks in 200ms
 ",
         );
     }
@@ -504,7 +505,7 @@ nothing to do: 1 package is up to date
             lock_changed: true,
             ..RunReport::default()
         };
-        check(locked, "wrote vibe.lock in 0.2s\n");
+        check(locked, "wrote vibe.lock in 200ms\n");
         let started = RunReport {
             started_project: Some("/p".into()),
             manifest_changed: true,
@@ -513,12 +514,12 @@ nothing to do: 1 package is up to date
         };
         check(
             started,
-            "started a project in /p\nwrote vibe.toml\nwrote vibe.lock in 0.2s\n",
+            "started a project in /p\nwrote vibe.toml\nwrote vibe.lock in 200ms\n",
         );
         let refreshed = RunReport {
             done: vec![refresh("org.example/a")],
             ..RunReport::default()
         };
-        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 1 file in 0.2s\n"));
+        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 1 file in 200ms\n"));
     }
 }

@@ -12,11 +12,13 @@ pub(crate) fn list_text(runs: &[RunRecord]) -> String {
         return "no runs are kept\n".to_owned();
     }
     let cells = |run: &RunRecord| {
+        let (outcome, why) = outcome(run);
         vec![
             escape(&run.run),
-            outcome(run),
+            outcome,
             took(run),
             escape(&run.command),
+            why.unwrap_or_default(),
         ]
     };
     let rows: Vec<Vec<String>> = runs.iter().map(cells).collect();
@@ -25,13 +27,17 @@ pub(crate) fn list_text(runs: &[RunRecord]) -> String {
 
 /// All that is known of one run.
 pub(crate) fn show_text(run: &RunRecord) -> String {
+    let outcome = match outcome(run) {
+        (outcome, Some(why)) => format!("{outcome}: {why}"),
+        (outcome, None) => outcome,
+    };
     let facts = [
         ("run", escape(&run.run)),
         ("command", escape(&run.command)),
         ("version", escape(&run.version)),
         ("started", escape(&run.started)),
         ("took", took(run)),
-        ("outcome", outcome(run)),
+        ("outcome", outcome),
     ];
     let rows: Vec<Vec<String>> = facts
         .into_iter()
@@ -94,10 +100,13 @@ fn hook_cells(hook: &HookRecord) -> Vec<String> {
     ]
 }
 
-fn outcome(run: &RunRecord) -> String {
-    run.outcome
-        .as_deref()
-        .map_or_else(|| "not finished".to_owned(), escape)
+/// How a run ended in a word or two, and why where it failed.
+fn outcome(run: &RunRecord) -> (String, Option<String>) {
+    let outcome = run.outcome.as_deref().unwrap_or("not finished");
+    match outcome.split_once(": ") {
+        Some((outcome, why)) => (escape(outcome), Some(escape(why))),
+        None => (escape(outcome), None),
+    }
 }
 
 fn took(run: &RunRecord) -> String {
@@ -133,11 +142,21 @@ mod tests {
             outcome: None,
             ..run()
         };
+        let failed = RunRecord {
+            outcome: Some("failed: no such file: a".to_owned()),
+            ..run()
+        };
         assert_eq!(
-            list_text(&[run(), killed]),
+            list_text(&[run(), killed, failed.clone()]),
             "20260102T030405678Z-7  done          1.2s  vibe install
 20260102T030405678Z-7  not finished        vibe install
+20260102T030405678Z-7  failed        1.2s  vibe install  no such file: a
 "
+        );
+        let shown = show_text(&failed);
+        assert!(
+            shown.ends_with("outcome  failed: no such file: a\n"),
+            "{shown}"
         );
         assert_eq!(list_text(&[]), "no runs are kept\n");
     }
@@ -165,7 +184,7 @@ outcome  done
                 "{heading}plan:
     place a
 install hooks:
-    org.example/a 1.0.0  pre-install  hooks/prepare.sh  ok  0.3s  org.example.a.pre-install.log
+    org.example/a 1.0.0  pre-install  hooks/prepare.sh  ok  345ms  org.example.a.pre-install.log
 settings of agent programs that install hooks changed:
     .claude/settings.json
 variables that install hooks did not get:

@@ -6,7 +6,7 @@ use vibe_core::text::escape;
 use vibe_install::{Finding, VerifyReport};
 
 use super::style::{ERROR, paint};
-use super::{columns, count, seconds};
+use super::{columns, count, duration};
 
 /// The findings as lines, and what was looked at.
 pub(crate) fn text(report: &VerifyReport, elapsed: Duration) -> String {
@@ -25,7 +25,7 @@ pub(crate) fn text(report: &VerifyReport, elapsed: Duration) -> String {
         "{}, {} in {}",
         count(report.packages, "package"),
         count(report.files, "file"),
-        seconds(elapsed)
+        duration(elapsed)
     );
     lines.push(match report.findings.len() {
         0 => format!("verified {looked_at}: all is as vibe.lock says"),
@@ -40,28 +40,19 @@ fn cells(finding: &Finding) -> Vec<String> {
         .as_ref()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let path = finding
-        .path
-        .as_ref()
-        .map(|path| escape(path.as_str()))
-        .unwrap_or_default();
-    vec![package, path, escape(&finding.message)]
+    vec![package, escape(&finding.message)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::testing::{finding, path, plain};
+    use crate::render::testing::{finding, plain};
     use vibe_install::FindingKind;
 
     #[test]
     fn findings_name_package_and_path() {
-        let mut changed = finding(
-            "org.example/a",
-            FindingKind::Changed,
-            "has other bytes\u{1b}",
-        );
-        changed.path = Some(path("x/y.txt"));
+        let message = "x/y.txt has other bytes\u{1b}";
+        let changed = finding("org.example/a", FindingKind::Changed, message);
         let lock = Finding {
             package: None,
             ..finding("org.example/a", FindingKind::Lock, "old")
@@ -74,10 +65,10 @@ mod tests {
         };
         assert_eq!(
             plain(&text(&report, Duration::from_millis(100))),
-            "! org.example/a  x/y.txt  has other bytes\\x1B
-!                         old
+            "! org.example/a  x/y.txt has other bytes\\x1B
+!                old
 note: a note
-found 2 faults in 2 packages, 1 file in 0.1s
+found 2 faults in 2 packages, 1 file in 100ms
 "
         );
         let sound = VerifyReport {
@@ -87,7 +78,7 @@ found 2 faults in 2 packages, 1 file in 0.1s
         };
         assert_eq!(
             text(&sound, Duration::ZERO),
-            "verified 1 package, 2 files in 0.0s: all is as vibe.lock says\n"
+            "verified 1 package, 2 files in 0ms: all is as vibe.lock says\n"
         );
     }
 }
