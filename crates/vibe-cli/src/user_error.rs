@@ -144,7 +144,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
         InstallError::Resolve { .. } => ("resolve", FAILED),
         InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
-        InstallError::Registry(source) => ("registry", fetch_code(source)),
+        InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
         InstallError::OtherTree { .. } => ("other-tree", INTEGRITY),
         InstallError::OtherScripts { .. } => ("other-scripts", INTEGRITY),
         InstallError::Selection { .. } => ("hook-selection", FAILED),
@@ -255,7 +255,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::PublishedPath { .. }
         | InstallError::InPlaceNeedsGit { .. }
         | InstallError::Fetch { .. }
-        | InstallError::Registry(_)
+        | InstallError::Registry { .. }
         | InstallError::Resolve { .. } => source_hint(error, paste),
         InstallError::Selection { .. }
         | InstallError::Script { .. }
@@ -367,12 +367,26 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             Some("write `materialization = \"copy\"` in the package's vibe.toml".to_owned())
         }
         InstallError::Resolve { error, known } => match error.as_ref() {
+            Unsolved::Unknown { .. } if known.is_empty() => Some(format!(
+                "no `[[registry]]` in vibe.toml has any package; add one that has, or install a \
+                 directory: {}",
+                paste.line(&["install", "path:DIR"])
+            )),
             Unsolved::Unknown { package, .. } => did_you_mean(package, known),
-            Unsolved::NoVersion(_) | Unsolved::Conflict(_) => None,
+            Unsolved::NoVersion(_) => {
+                Some("change the requirement, or publish a version that satisfies it".to_owned())
+            }
+            Unsolved::Conflict(_) => {
+                Some("change these requirements until one version satisfies all".to_owned())
+            }
         },
         InstallError::Fetch { source, .. } if fetch_code(source) == INTEGRITY => {
             Some("a published version never changes: restore its files in the registry".to_owned())
         }
+        InstallError::Registry { name, .. } => Some(format!(
+            "correct the `url` of the registry `{}` in vibe.toml, or mend what is there",
+            escape(name)
+        )),
         _ => None,
     }
 }
@@ -702,7 +716,15 @@ mod tests {
         assert_eq!(told(&suggested).causes, ["no such"]);
         check(&unsolved("com.other/x", unknown), "resolve", 1, "");
         let conflict = |_| Unsolved::Conflict("a\nb".to_owned());
-        check(&unsolved("org.example/lnit", conflict), "resolve", 1, "");
+        let conflict = unsolved("org.example/lnit", conflict);
+        check(&conflict, "resolve", 1, "change these requirements");
+        let no_version = unsolved("org.example/lint", |_| Unsolved::NoVersion("a".to_owned()));
+        check(&no_version, "resolve", 1, "change the requirement,");
+        let no_registry = InstallError::Resolve {
+            error: Box::new(unknown(id("org.example/lint"))),
+            known: Vec::new(),
+        };
+        check(&no_registry, "resolve", 1, "vibe install path:DIR");
     }
 
     #[test]
@@ -723,8 +745,12 @@ mod tests {
         check(&fetch(list()), "fetch", 3, "restore its files");
         check(&fetch(large()), "fetch", 1, "");
         assert_eq!(told(&fetch(large())).causes, [large().to_string()]);
-        check(&InstallError::Registry(list()), "registry", 3, "");
-        check(&InstallError::Registry(large()), "registry", 1, "");
+        let registry = |source| InstallError::Registry {
+            name: "main".to_owned(),
+            source,
+        };
+        check(&registry(list()), "registry", 3, "registry `main`");
+        check(&registry(large()), "registry", 1, "registry `main`");
         let slot = slot("org.example/a", "1.0.0");
         let tree = Tree::new(Vec::new()).unwrap().id();
         let other = SlotError::OtherTree {

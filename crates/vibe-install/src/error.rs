@@ -222,8 +222,13 @@ pub enum InstallError {
         source: Box<FetchError>,
     },
     /// A registry cannot be read.
-    #[error("a registry cannot be read")]
-    Registry(#[from] FetchError),
+    #[error("the registry `{}` cannot be read", escape(name))]
+    Registry {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: FetchError,
+    },
     /// A published version has other bytes than the lock says.
     #[error("{id} {version} has the content {found}, but vibe.lock says {locked}")]
     OtherTree {

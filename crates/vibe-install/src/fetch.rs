@@ -89,7 +89,8 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
     let mut tree = hash_listing(&listing).map_err(in_package)?;
     if let Some(root) = &target.registry {
         let registry = DirectoryRegistry::new(root.clone());
-        if let Some(published) = registry.published_tree(&target.id, &target.version)? {
+        let published = registry.published_tree(&target.id, &target.version);
+        if let Some(published) = published.map_err(in_package)? {
             tree = apply_published_tree(&mut listing, &tree, published).map_err(in_package)?;
         }
     }

@@ -9,7 +9,7 @@ use vibe_core::hook::PhaseState;
 use vibe_core::limits::PackageLimits;
 use vibe_core::plan::HookDecision;
 use vibe_core::{Sha256Digest, SlotName};
-use vibe_fetch::{Listing, SourceKind, list};
+use vibe_fetch::{FetchError, Listing, SourceKind, list};
 use vibe_fs::{hash_file, stat_of};
 use vibe_slot::fresh::{self, Fresh, FreshFile, Freshness, Watched};
 use vibe_slot::state_file;
@@ -88,7 +88,12 @@ pub(crate) fn write(
         let LockedSource::Path(root) = &package.source else {
             continue;
         };
-        let listing = list_path(&project.root, root, &context.settings.config.limits)?;
+        let listing = list_path(&project.root, root, &context.settings.config.limits);
+        let listing = listing.map_err(|source| InstallError::Fetch {
+            id: package.id.clone(),
+            version: package.version.clone(),
+            source: Box::new(source),
+        })?;
         for file in &listing.files {
             watched.push(watch(
                 &project.root,
@@ -144,8 +149,8 @@ fn relative(root: &Path, path: &Path) -> String {
         .into_owned()
 }
 
-fn list_path(root: &Path, path: &str, limits: &PackageLimits) -> Result<Listing, InstallError> {
-    Ok(list(&root.join(path), SourceKind::PathSource, limits)?)
+fn list_path(root: &Path, path: &str, limits: &PackageLimits) -> Result<Listing, FetchError> {
+    list(&root.join(path), SourceKind::PathSource, limits)
 }
 
 /// A line a file: its path, and where it is read from, since a link may point elsewhere later.

@@ -1,11 +1,11 @@
 //! Looking: what is installed, which hooks there are, what they printed, and past runs.
 
-use vibe_core::formats::lock::{LockedPackage, LockedSource};
+use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{Hooks, MANIFEST_NAME, Reading};
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
 use vibe_core::plan::HookDecision;
-use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, Tree};
+use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree};
 use vibe_fs::{read_bounded, read_if_exists};
 use vibe_plan::gate::Gate;
 use vibe_plan::selection::{Interpreters, scripts_of};
@@ -22,15 +22,24 @@ use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
 use crate::resolution::target_of;
 use crate::settings::Context;
 use crate::summary::package_summaries;
-use crate::verify::{check_installed, require_lock};
+use crate::verify::check_installed;
 
 /// The packages of the project. Without a lock there are none.
 pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> {
     let project = Project::require(&context.settings.start)?;
-    match project.read_lock()? {
-        Some(lock) => package_summaries(&project, &lock.lock),
-        None => Ok(Vec::new()),
+    package_summaries(&project, &lock_or_note(context, &project)?)
+}
+
+/// The lock of the project. Where one is missing, nothing is installed, which is said.
+fn lock_or_note(context: &Context<'_>, project: &Project) -> Result<Lock, InstallError> {
+    if let Some(found) = project.read_lock()? {
+        return Ok(found.lock);
     }
+    if !project.manifest.requires.is_empty() {
+        let text = "vibe.lock is missing; `vibe install` installs what vibe.toml requires";
+        context.observer.observe(&Event::Note(text.to_owned()));
+    }
+    Ok(Lock::default())
 }
 
 /// Every declared hook of `package`, or of all packages.
@@ -39,7 +48,7 @@ pub fn hooks_list(
     package: Option<&PackageId>,
 ) -> Result<Vec<HookStatus>, InstallError> {
     let project = Project::require(&context.settings.start)?;
-    let lock = require_lock(&project)?;
+    let lock = lock_or_note(context, &project)?;
     check_installed(&lock, package.map_or(&[], std::slice::from_ref))?;
     let state = state_file::load(&project.layout)?;
     let gate = hook_gate(context.settings, &project);
@@ -176,7 +185,8 @@ fn last_record(runs: &[RunRecord], id: &PackageId, phase: Phase) -> Option<HookR
         .cloned()
 }
 
-/// The newest kept log of a hook of `package`, or of any package.
+/// The newest kept log of a hook of `package`, or of any package. A package that has none and is
+/// not installed either is an error.
 pub fn hooks_log(
     context: &Context<'_>,
     package: Option<&PackageId>,
@@ -205,6 +215,11 @@ pub fn hooks_log(
             }
         }
     }
+    let lock = project.read_lock()?.map(|found| found.lock);
+    check_installed(
+        &lock.unwrap_or_default(),
+        package.map_or(&[], std::slice::from_ref),
+    )?;
     Ok(None)
 }
 

@@ -54,7 +54,8 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
     if !request.dry_run {
         refuse_reentry(context.settings, &project, "install")?;
     }
-    if is_empty(&project, request)? {
+    warn_of_manifest(context, &project);
+    if request.specs.is_empty() && is_empty(&project)? {
         return Ok(RunReport {
             up_to_date: true,
             dry_run: request.dry_run,
@@ -105,9 +106,8 @@ fn find_or_start(
 }
 
 /// A project that requires nothing and has nothing is left without a trace.
-fn is_empty(project: &Project, request: &InstallRequest) -> Result<bool, InstallError> {
-    let requires_nothing = project.manifest.requires.is_empty() && request.specs.is_empty();
-    Ok(requires_nothing
+pub(crate) fn is_empty(project: &Project) -> Result<bool, InstallError> {
+    Ok(project.manifest.requires.is_empty()
         && vibe_fs::stat_of(&project.layout.vibe_lock())?.is_none()
         && vibe_slot::layout::list_slots(&project.layout)?.0.is_empty())
 }
@@ -165,7 +165,6 @@ fn work(
     request: &InstallRequest,
     opened: Opened,
 ) -> Result<RunReport, InstallError> {
-    warn_of_manifest(context, project);
     let added = added(context, project, request)?;
     let sources = Sources::open(project, &added.requires)?;
     let lock = project.read_lock()?;

@@ -8,7 +8,7 @@ use vibe_core::plan::Step;
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::install::{finish, hook_gate};
+use crate::install::{finish, hook_gate, is_empty};
 use crate::opening::{open, refuse_reentry};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::Project;
@@ -35,6 +35,12 @@ pub struct RepairRequest {
 pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunReport, InstallError> {
     let project = Project::require(&context.settings.start)?;
     refuse_reentry(context.settings, &project, request.command)?;
+    if request.packages.is_empty() && is_empty(&project)? {
+        return Ok(RunReport {
+            up_to_date: true,
+            ..RunReport::default()
+        });
+    }
     let opened = open(context, &project)?;
     let project = Project::require(&project.root)?;
     let lock = project.read_lock()?.ok_or_else(|| InstallError::NoLock {

@@ -35,6 +35,17 @@ struct NamedRegistry {
     directory: DirectoryRegistry,
 }
 
+impl NamedRegistry {
+    fn versions(&self, id: &PackageId) -> Result<Vec<Version>, InstallError> {
+        self.directory
+            .versions(id)
+            .map_err(|source| InstallError::Registry {
+                name: self.name.clone(),
+                source,
+            })
+    }
+}
+
 /// A package whose source is a directory of the user's.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPackage {
@@ -195,7 +206,7 @@ impl Sources {
         let pinned = self.pinned.get(id);
         for registry in &self.registries {
             let asked = pinned.is_none_or(|name| *name == registry.name);
-            if asked && !registry.directory.versions(id)?.is_empty() {
+            if asked && !registry.versions(id)?.is_empty() {
                 return Ok(Some(registry));
             }
         }
@@ -339,7 +350,7 @@ impl Index for Sources {
             return Ok(vec![path.version.clone()]);
         }
         match self.registry_of(id)? {
-            Some(registry) => Ok(registry.directory.versions(id)?),
+            Some(registry) => registry.versions(id),
             None => Ok(Vec::new()),
         }
     }

@@ -64,14 +64,15 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
     Ok(report)
 }
 
-/// The lock of the project; a missing one is an error.
+/// The lock of the project; a missing one is an error, unless the project requires nothing.
 pub(crate) fn require_lock(project: &Project) -> Result<Lock, InstallError> {
-    let found = project.read_lock()?;
-    found
-        .map(|found| found.lock)
-        .ok_or_else(|| InstallError::NoLock {
+    match project.read_lock()? {
+        Some(found) => Ok(found.lock),
+        None if project.manifest.requires.is_empty() => Ok(Lock::default()),
+        None => Err(InstallError::NoLock {
             path: project.layout.vibe_lock(),
-        })
+        }),
+    }
 }
 
 /// Refuses a package that the lock does not name.
