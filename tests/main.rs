@@ -21,4 +21,5 @@ mod hook_selection;
 #[cfg(unix)]
 mod hooks_running;
 mod install;
+mod quickstart;
 mod support;
