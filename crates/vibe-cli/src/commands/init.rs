@@ -6,6 +6,8 @@ use vibe_install::{InitKind, InitReport, init};
 use super::App;
 use crate::answer::Answer;
 use crate::arguments::InitArguments;
+use crate::observer::Verbosity;
+use crate::paste::Paste;
 use crate::user_error::UserError;
 
 /// Starts a project or a package.
@@ -16,7 +18,29 @@ pub(super) fn run(app: &App<'_>, arguments: &InitArguments) -> Result<Answer, Us
     };
     let report = init(&app.settings.start, arguments.directory.as_deref(), kind)
         .map_err(|error| app.error(&error))?;
-    Answer::new(&report, text(&report))
+    let mut answer = Answer::new(&report, text(&report))?;
+    if app.verbosity != Verbosity::Quiet {
+        answer.hints.push(hint(app, arguments, &report));
+    }
+    Ok(answer)
+}
+
+fn hint(app: &App<'_>, arguments: &InitArguments, report: &InitReport) -> String {
+    match report.kind {
+        InitKind::Project => {
+            let paste = match arguments.directory {
+                Some(_) => Paste::new(Some(&report.directory)),
+                None => app.paste.clone(),
+            };
+            let command = paste.line(&["install", "path:DIR"]);
+            format!("to install a package from a directory: {command}")
+        }
+        InitKind::Package => {
+            let spec = format!("path:{}", report.directory.to_string_lossy());
+            let command = Paste::default().line(&["install", &spec]);
+            format!("to try it, require it from a project: {command}")
+        }
+    }
 }
 
 fn text(report: &InitReport) -> String {

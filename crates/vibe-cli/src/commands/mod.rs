@@ -18,7 +18,7 @@ use vibe_install::{
 };
 
 use crate::answer::Answer;
-use crate::arguments::{Arguments, Command, Global};
+use crate::arguments::{Arguments, ColorWhen, Command, Global};
 use crate::exit_code;
 use crate::observer::{Reporter, Said, Verbosity};
 use crate::output::Stream;
@@ -128,6 +128,11 @@ fn run_command(world: &World, arguments: &Arguments, cancel: &Cancellation) -> u
         false => show(&outcome, verbosity, &stdout, &stderr),
     }
     let exit_code = outcome.map_or_else(|error| error.exit_code, |answer| answer.exit_code);
+    end(&stdout, &stderr, exit_code)
+}
+
+/// The exit code of a command that has written everything, or tried to.
+fn end(stdout: &Stream, stderr: &Stream, exit_code: u8) -> u8 {
     match stdout.failure() {
         Some(why) => {
             let message = "the result could not be written to standard output";
@@ -203,23 +208,26 @@ fn show(
 
 /// A command line that names no command: help, the version, or a mistake.
 fn not_a_command(world: &World, error: &clap::Error) -> u8 {
+    let colour = |is_terminal| world.wants_colour(ColorWhen::Auto, is_terminal);
+    let stdout = Stream::stdout(colour(world.stdout_is_terminal));
+    let stderr = Stream::stderr(colour(world.stderr_is_terminal));
     let text = error.render();
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
-        let colour = world.wants_colour(Default::default(), world.stdout_is_terminal);
-        Stream::stdout(colour).write(&text.ansi().to_string());
-        return exit_code::DONE;
-    }
-    if wants_json(&world.arguments) {
-        let told = usage_error(&text.to_string());
-        Stream::stdout(false).write(&render::document::text("", &Err(told), &Said::default()));
-        return exit_code::USAGE;
-    }
-    let colour = world.wants_colour(Default::default(), world.stderr_is_terminal);
-    Stream::stderr(colour).write(&text.ansi().to_string());
-    exit_code::USAGE
+    let exit_code = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            stdout.write(&text.ansi().to_string());
+            exit_code::DONE
+        }
+        _ if wants_json(&world.arguments) => {
+            let told = usage_error(&text.to_string());
+            stdout.write(&render::document::text("", &Err(told), &Said::default()));
+            exit_code::USAGE
+        }
+        _ => {
+            stderr.write(&text.ansi().to_string());
+            exit_code::USAGE
+        }
+    };
+    end(&stdout, &stderr, exit_code)
 }
 
 fn wants_json(arguments: &[OsString]) -> bool {

@@ -416,7 +416,7 @@ mod tests {
 ~ org.example/lint  1.0.0  copy  12 files  {drift}
     set aside a.txt as a.txt.vibe-kept
 + org.example/new   1.0.0        1 file
-installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 200ms
+installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 250ms
 "
         );
         assert_eq!(shown(&report, false), expected);
@@ -457,7 +457,7 @@ installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 200ms
 = org.example/b  1.0.0
     post-install  hooks/prepare.sh  failed (exit 3)  345ms
       changed vibe.lock
-installed 1 package, 2 files, ran 3 install hooks in 200ms
+installed 1 package, 2 files, ran 3 install hooks in 250ms
 ",
         );
     }
@@ -505,7 +505,7 @@ nothing to do: 1 package is up to date
             lock_changed: true,
             ..RunReport::default()
         };
-        check(locked, "wrote vibe.lock in 200ms\n");
+        check(locked, "wrote vibe.lock in 250ms\n");
         let started = RunReport {
             started_project: Some("/p".into()),
             manifest_changed: true,
@@ -514,12 +514,12 @@ nothing to do: 1 package is up to date
         };
         check(
             started,
-            "started a project in /p\nwrote vibe.toml\nwrote vibe.lock in 200ms\n",
+            "started a project in /p\nwrote vibe.toml\nwrote vibe.lock in 250ms\n",
         );
         let refreshed = RunReport {
             done: vec![refresh("org.example/a")],
             ..RunReport::default()
         };
-        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 1 file in 200ms\n"));
+        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 1 file in 250ms\n"));
     }
 }
