@@ -20,6 +20,11 @@ mod hook_policies;
 mod hook_selection;
 #[cfg(unix)]
 mod hooks_running;
+mod hooks_command;
+mod init;
 mod install;
+mod list;
+mod output;
 mod quickstart;
+mod runs;
 mod support;

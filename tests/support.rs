@@ -281,3 +281,26 @@ pub fn count(world: &World, file: &str) -> usize {
 
 /// A hook that adds a line to `runs` in the project each time it runs.
 pub const COUNT: &str = "echo run >> ../../../runs\n";
+
+/// `text` with everything replaced that differs from run to run: the world's directory, times,
+/// digests and the names of runs.
+pub fn redacted(world: &World, text: &str) -> String {
+    let root = world.root().to_str().unwrap();
+    let text = text.replace(root, "[world]");
+    text.split_inclusive([' ', '\n', '/']).map(redacted_word).collect()
+}
+
+fn redacted_word(word: &str) -> String {
+    let core = word.trim_end_matches([' ', '\n', '/', ',', ':', ')']);
+    let (core, rest) = word.split_at(core.len());
+    let is_dated = core.starts_with("20") && core.len() > 20;
+    let is_time = core.starts_with(|c: char| c.is_ascii_digit()) && core.ends_with('s');
+    let shown = match core {
+        _ if is_dated && core.contains("Z-") => "[run]",
+        _ if is_dated && core.ends_with('Z') => "[instant]",
+        _ if is_time => "[time]",
+        _ if core.starts_with("sha256:") => "sha256:[digest]",
+        _ => core,
+    };
+    format!("{shown}{rest}")
+}
