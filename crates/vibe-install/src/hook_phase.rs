@@ -15,6 +15,7 @@ use vibe_core::text::escape_bytes;
 use vibe_core::{Event, Sha256Digest, SlotName};
 use vibe_fs::{Durability, EntryKind, remove_file_if, write_atomic};
 use vibe_hooks::environment::{BuiltEnvironment, HookContext, build};
+use vibe_hooks::output::sanitize_line;
 use vibe_hooks::runner::{HookLimits, HookStartError, LeftRunning};
 use vibe_hooks::{HookResult, HookStatus, HookWatcher, Invocation};
 use vibe_plan::diff::{DiffInput, diff};
@@ -611,11 +612,11 @@ fn fill_record(record: &mut HookRecord, outcome: &Outcome) {
     }
 }
 
-/// The tail of an output, line by line, with control characters escaped.
+/// An output, line by line, with control characters but tabs escaped.
 pub(crate) fn tail_text(bytes: &[u8]) -> String {
     let lines: Vec<String> = bytes
         .split(|byte| *byte == b'\n')
-        .map(|line| escape_bytes(line.strip_suffix(b"\r").unwrap_or(line)))
+        .map(|line| sanitize_line(line, false))
         .collect();
     lines.join("\n").trim_end_matches('\n').to_owned()
 }
