@@ -29,7 +29,11 @@ fn a_project_is_started_here_and_never_over_another() {
 #[test]
 fn a_new_user_gets_from_nothing_to_an_installed_package() {
     let world = World::new();
-    let package = run(&mut command_in(&world, world.root(), &["init", "--package", "my-tool"]));
+    let package = run(&mut command_in(
+        &world,
+        world.root(),
+        &["init", "--package", "my-tool"],
+    ));
     let package = package.expect(0);
     insta::assert_snapshot!(redacted(&world, &package.stdout), @r"
     started a package in [world]/my-tool
@@ -39,10 +43,18 @@ fn a_new_user_gets_from_nothing_to_an_installed_package() {
         wrote hooks/prepare.ps1
     ");
     insta::assert_snapshot!(redacted(&world, &package.stderr), @"hint: to try it, require it from a project: vibe install path:[world]/my-tool");
-    run(&mut command_in(&world, world.root(), &["init", "my-project"])).expect(0);
+    run(&mut command_in(
+        &world,
+        world.root(),
+        &["init", "my-project"],
+    ))
+    .expect(0);
     let project = world.root().join("my-project");
     let readme = read(world.root().join("my-tool/README.md"));
-    let line = readme.lines().find(|line| line.contains("vibe install")).unwrap();
+    let line = readme
+        .lines()
+        .find(|line| line.contains("vibe install"))
+        .unwrap();
     let words: Vec<&str> = line.split_whitespace().skip(1).collect();
     let installed = run(&mut command_in(&world, &project, &words)).expect(0);
     insta::assert_snapshot!(redacted(&world, &installed.stdout), @r"
@@ -51,7 +63,10 @@ fn a_new_user_gets_from_nothing_to_an_installed_package() {
     wrote vibe.toml
     installed 1 package, 4 files, ran 1 install hook in [time]
     ");
-    assert_eq!(installed.stderr, "org.example/my-tool pre-install | prepared my-tool\n");
+    assert_eq!(
+        installed.stderr,
+        "org.example/my-tool pre-install | prepared my-tool\n"
+    );
     let slot = project.join("vibedeps/org.example.my-tool/0.1.0");
     assert_eq!(read(slot.join("generated/version.txt")), "my-tool 0.1.0\n");
     assert_eq!(
@@ -68,18 +83,30 @@ fn a_new_user_gets_from_nothing_to_an_installed_package() {
 fn the_command_that_is_printed_can_be_pasted_for_any_directory() {
     let world = World::new();
     let name = "My Tool's";
-    let started = run(&mut command_in(&world, world.root(), &["init", "--package", name]));
+    let started = run(&mut command_in(
+        &world,
+        world.root(),
+        &["init", "--package", name],
+    ));
     let directory = world.root().join(name);
     let spec = format!("path:{}", directory.display()).replace('\'', r"'\''");
-    started.expect(0).stderr_has(&format!("vibe install '{spec}'\n"));
+    started
+        .expect(0)
+        .stderr_has(&format!("vibe install '{spec}'\n"));
     assert!(read(directory.join("vibe.toml")).contains("\nname = \"my-tool-s\"\n"));
     vibe(&world, &["init"]).expect(0);
-    vibe(&world, &["install", &format!("path:{}", directory.display())])
-        .expect(0)
-        .stdout_has("org.example/my-tool-s");
+    vibe(
+        &world,
+        &["install", &format!("path:{}", directory.display())],
+    )
+    .expect(0)
+    .stdout_has("org.example/my-tool-s");
     let elsewhere = run(&mut command_in(&world, world.root(), &["init", "other"])).expect(0);
     let other = world.root().join("other");
-    elsewhere.stderr_has(&format!("vibe --project {} install path:DIR\n", other.display()));
+    elsewhere.stderr_has(&format!(
+        "vibe --project {} install path:DIR\n",
+        other.display()
+    ));
 }
 
 #[test]

@@ -30,7 +30,9 @@ fn every_package_is_a_line_and_an_owed_hook_is_shown() {
     assert_eq!(listed.stderr, "");
     before.assert_unchanged(&world.snapshot());
     vibe(&world, &["install", "--no-hooks"]).expect(0);
-    vibe(&world, &["list"]).expect(0).stdout_has("post-install skipped\n");
+    vibe(&world, &["list"])
+        .expect(0)
+        .stdout_has("post-install skipped\n");
 }
 
 #[test]
@@ -68,14 +70,29 @@ fn an_empty_project_is_a_normal_state_for_every_command_that_looks() {
         (&["hooks", "log"], "no output of an install hook is kept\n"),
         (&["runs", "list"], "no runs are kept\n"),
         (&["runs", "show"], "no runs are kept\n"),
-        (&["install"], "nothing to do: the project requires no packages\n"),
-        (&["reinstall"], "nothing to do: the project requires no packages\n"),
-        (&["verify", "--repair"], "nothing to do: the project requires no packages\n"),
+        (
+            &["install"],
+            "nothing to do: the project requires no packages\n",
+        ),
+        (
+            &["reinstall"],
+            "nothing to do: the project requires no packages\n",
+        ),
+        (
+            &["verify", "--repair"],
+            "nothing to do: the project requires no packages\n",
+        ),
     ] {
         let shown = vibe(&world, arguments).expect(0);
-        assert_eq!((shown.stdout.as_str(), shown.stderr.as_str()), (text, ""), "{arguments:?}");
+        assert_eq!(
+            (shown.stdout.as_str(), shown.stderr.as_str()),
+            (text, ""),
+            "{arguments:?}"
+        );
     }
-    vibe(&world, &["verify"]).expect(0).stdout_has("verified 0 packages, 0 files in ");
+    vibe(&world, &["verify"])
+        .expect(0)
+        .stdout_has("verified 0 packages, 0 files in ");
     let paths: Vec<String> = world.snapshot().entries.into_keys().collect();
     assert_eq!(paths, ["vibe.toml"]);
 }
@@ -87,9 +104,19 @@ fn the_project_is_found_from_below_and_by_option() {
     let expected = vibe(&world, &["list"]).expect(0).stdout;
     let below = world.project().join("src/deep");
     std::fs::create_dir_all(&below).unwrap();
-    assert_eq!(run(&mut command_in(&world, &below, &["list"])).expect(0).stdout, expected);
+    assert_eq!(
+        run(&mut command_in(&world, &below, &["list"]))
+            .expect(0)
+            .stdout,
+        expected
+    );
     let option = ["--project", "project", "list"];
-    assert_eq!(run(&mut command_in(&world, world.root(), &option)).expect(0).stdout, expected);
+    assert_eq!(
+        run(&mut command_in(&world, world.root(), &option))
+            .expect(0)
+            .stdout,
+        expected
+    );
     let nowhere = run(&mut command_in(&world, world.root(), &["list"])).expect(2);
     nowhere
         .stderr_has("error: there is no vibe.toml in ")

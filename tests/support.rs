@@ -287,7 +287,9 @@ pub const COUNT: &str = "echo run >> ../../../runs\n";
 pub fn redacted(world: &World, text: &str) -> String {
     let root = world.root().to_str().unwrap();
     let text = text.replace(root, "[world]");
-    text.split_inclusive([' ', '\n', '/']).map(redacted_word).collect()
+    text.split_inclusive([' ', '\n', '/'])
+        .map(redacted_word)
+        .collect()
 }
 
 fn redacted_word(word: &str) -> String {
