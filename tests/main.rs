@@ -10,6 +10,7 @@
     reason = "tests start the binary, and fail by panicking"
 )]
 
+mod documentation;
 #[cfg(unix)]
 mod hook_failures;
 #[cfg(unix)]
