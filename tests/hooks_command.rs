@@ -38,7 +38,7 @@ fn each_hook_is_listed_with_its_script_and_why_it_will_or_will_not_run() {
     org.example/lint 1.0.0  pre-install  done
         script  hooks/pre-install.sh  sha256:[digest]
         last    ok after [time], started [instant]
-        next    does not run: it ran for this payload, which has not changed since
+        next    does not run: the package's files have not changed since it ran
     org.example/lint 1.0.0  post-install  owed
         script  hooks/post-install.sh  sha256:[digest]
         last    failed (exit 7) after [time], started [instant]

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{Run, command, read, run, start, vibe, wait};
+use crate::support::{Run, VIBE, command, read, run, start, vibe, wait};
 use serde_json::Value;
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
@@ -304,6 +304,28 @@ fn a_reader_who_leaves_ends_output_quietly_and_work_completes() {
     child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
     let left = wait(child).expect(0);
     assert_eq!((byte, left.stderr.as_str()), (*b"{", ""));
+}
+
+#[cfg(unix)]
+#[test]
+fn closed_streams_change_no_exit_code() {
+    let world = world();
+    let closed = |arguments: &[&str]| {
+        let script = "exec \"$0\" \"$@\" >&- 2>&- <&-";
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", script, VIBE]).args(arguments);
+        let like = command(&world, &[]);
+        shell.env_clear().current_dir(world.project());
+        shell.envs(
+            like.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        shell.status().unwrap().code()
+    };
+    assert_eq!(closed(&["install"]), Some(0));
+    assert_eq!(closed(&["list", "--json"]), Some(0));
+    assert_eq!(closed(&["nonsense"]), Some(2));
+    vibe(&world, &["verify"]).expect(0);
 }
 
 #[cfg(target_os = "linux")]

@@ -158,7 +158,7 @@ fn outlook(state: Option<PhaseState>, last: Option<&HookRecord>, gate: &Gate) ->
         ),
         Some(PhaseState::Done) => (
             false,
-            "it ran for this payload, which has not changed since".to_owned(),
+            "the package's files have not changed since it ran".to_owned(),
         ),
     }
 }
@@ -166,7 +166,7 @@ fn outlook(state: Option<PhaseState>, last: Option<&HookRecord>, gate: &Gate) ->
 fn owed_because(last: Option<&HookRecord>) -> String {
     match last.filter(|last| last.outcome == HookOutcome::Failed) {
         Some(last) => format!("its last run failed ({})", last.ending()),
-        None => "the payload changed, and it has not finished since".to_owned(),
+        None => "the package's files changed, and it has not finished since".to_owned(),
     }
 }
 
