@@ -383,10 +383,33 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::Fetch { source, .. } if fetch_code(source) == INTEGRITY => {
             Some("a published version never changes: restore its files in the registry".to_owned())
         }
+        InstallError::Fetch { source, .. } => fetch_hint(source).map(str::to_owned),
         InstallError::Registry { name, .. } => Some(format!(
             "correct the `url` of the registry `{}` in vibe.toml, or mend what is there",
             escape(name)
         )),
+        _ => None,
+    }
+}
+
+/// What helps against a package that is refused.
+fn fetch_hint(error: &FetchError) -> Option<&'static str> {
+    match error {
+        FetchError::Name(_)
+        | FetchError::Tree(_)
+        | FetchError::Special { .. }
+        | FetchError::Link { .. } => {
+            Some("the package has to change: rename it there, or leave it out with `.vibeignore`")
+        }
+        FetchError::TooManyEntries { .. } => {
+            Some("`package-entries` in `[limits]` of your config.toml allows more")
+        }
+        FetchError::FileTooLarge { .. } => {
+            Some("`file-bytes` in `[limits]` of your config.toml allows more")
+        }
+        FetchError::PackageTooLarge { .. } => {
+            Some("`package-bytes` in `[limits]` of your config.toml allows more")
+        }
         _ => None,
     }
 }
@@ -743,7 +766,7 @@ mod tests {
             limit: 2,
         };
         check(&fetch(list()), "fetch", 3, "restore its files");
-        check(&fetch(large()), "fetch", 1, "");
+        check(&fetch(large()), "fetch", 1, "`package-entries`");
         assert_eq!(told(&fetch(large())).causes, [large().to_string()]);
         let registry = |source| InstallError::Registry {
             name: "main".to_owned(),

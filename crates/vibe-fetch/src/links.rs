@@ -37,7 +37,7 @@ pub enum LinkProblem {
 impl fmt::Display for LinkProblem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            LinkProblem::Absolute => "is absolute; only a relative link within the package can be",
+            LinkProblem::Absolute => "is absolute; only a relative link within it can be installed",
             LinkProblem::Leaves => "leaves the package; only a link within it can be installed",
             LinkProblem::Dangles => "does not exist",
             LinkProblem::Loops => "leads back to the link itself",
