@@ -1,6 +1,6 @@
 //! `vibe list`: what is installed, and what is still open.
 
-use crate::support::{command_in, run, slot, vibe};
+use crate::support::{command_in, read, run, slot, vibe};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -121,4 +121,23 @@ fn the_project_is_found_from_below_and_by_option() {
     nowhere
         .stderr_has("error: there is no vibe.toml in ")
         .stderr_has("hint: start a project here: vibe init\n");
+}
+
+#[test]
+fn a_slot_record_that_cannot_be_trusted_is_named_and_not_taken_for_absence() {
+    let world = world();
+    vibe(&world, &["install", "--no-hooks"]).expect(0);
+    let record = slot(&world, "org.example/core", "1.2.0").join(".vibe-slot.toml");
+    let text = read(&record);
+    std::fs::write(&record, text + "colour = 1\n").unwrap();
+    vibe(&world, &["list"])
+        .expect(3)
+        .stderr_has("error: the slot record of org.example.core/1.2.0 is not valid\n")
+        .stderr_has("unknown key `colour`")
+        .stderr_has("hint: restore the slot: vibe verify --repair org.example/core\n");
+    vibe(&world, &["verify"])
+        .expect(3)
+        .stdout_has("unknown key `colour`");
+    vibe(&world, &["verify", "--repair", "org.example/core"]).expect(0);
+    vibe(&world, &["list"]).expect(0);
 }

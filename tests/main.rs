@@ -19,9 +19,9 @@ mod hook_misdeeds;
 mod hook_policies;
 #[cfg(unix)]
 mod hook_selection;
+mod hooks_command;
 #[cfg(unix)]
 mod hooks_running;
-mod hooks_command;
 mod init;
 mod install;
 mod list;

@@ -621,7 +621,8 @@ pub(crate) fn tail_text(bytes: &[u8]) -> String {
     lines.join("\n").trim_end_matches('\n').to_owned()
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

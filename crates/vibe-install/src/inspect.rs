@@ -17,6 +17,7 @@ use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_director
 use crate::fetch::{FetchOptions, fetch};
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
+use crate::planning::record_error;
 use crate::project::{Project, parse_manifest};
 use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
 use crate::resolution::target_of;
@@ -27,7 +28,21 @@ use crate::verify::check_installed;
 /// The packages of the project. Without a lock there are none.
 pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> {
     let project = Project::require(&context.settings.start)?;
-    package_summaries(&project, &lock_or_note(context, &project)?)
+    let lock = lock_or_note(context, &project)?;
+    refuse_unusable_records(&project, &lock)?;
+    package_summaries(&project, &lock)
+}
+
+/// A record that cannot be trusted is no licence to call a package absent.
+fn refuse_unusable_records(project: &Project, lock: &Lock) -> Result<(), InstallError> {
+    for locked in &lock.packages {
+        let slot = SlotName::new(&locked.id, &locked.version);
+        match read_record(&project.layout, &slot)? {
+            RecordOnDisk::Absent | RecordOnDisk::Valid { .. } | RecordOnDisk::Older(_) => {}
+            refused => return Err(record_error(&slot, refused)),
+        }
+    }
+    Ok(())
 }
 
 /// The lock of the project. Where one is missing, nothing is installed, which is said.

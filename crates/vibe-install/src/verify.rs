@@ -19,6 +19,7 @@ use vibe_slot::redo::{self, RedoOnDisk};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
+use crate::hook_phase::chain;
 use crate::opening::open_to_read;
 use crate::planning::{interest, record_error};
 use crate::project::Project;
@@ -169,11 +170,7 @@ fn look_at(
             return Ok(look);
         }
         refused => {
-            let error = record_error(&slot, refused);
-            let text = match std::error::Error::source(&error) {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            };
+            let text = chain(&record_error(&slot, refused));
             look.findings.push(finding(FindingKind::Record, text));
             return Ok(look);
         }
