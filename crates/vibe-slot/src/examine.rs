@@ -19,18 +19,26 @@ use crate::layout::Layout;
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) entries: Vec<RawEntry>,
-    /// What we may not look into or at, relative; empty for the directory itself.
+    /// What we cannot look into or at, relative; empty for the directory itself.
     pub(crate) unreadable: BTreeSet<PathBuf>,
 }
 
-/// Lists everything below `root`. What vanishes meanwhile, or may not be looked at, is no error.
+/// Permissions, or a nesting deeper than this system has paths for.
+fn is_out_of_reach(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::PermissionDenied | ErrorKind::InvalidFilename
+    )
+}
+
+/// Lists everything below `root`. What vanishes meanwhile, or cannot be looked at, is no error.
 pub(crate) fn scan(root: &Path) -> Result<Scan, SlotError> {
     let mut found = Scan::default();
     for entry in vibe_fs::walk(root) {
         match entry {
             Ok(entry) => found.entries.push(entry),
             Err(error) if error.is_not_found() => {}
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(error) if is_out_of_reach(error.kind()) => {
                 let relative = error.path.strip_prefix(root).unwrap_or(&error.path);
                 found.unreadable.insert(relative.to_path_buf());
             }
