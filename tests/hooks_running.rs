@@ -671,6 +671,24 @@ fn whatever_a_hook_leaves_in_its_slot_is_neither_followed_nor_waited_for() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_hook_may_nest_directories_deeper_than_a_path_reaches() {
+    let world = with_pre_install(
+        "rm -rf made; mkdir made; cd made\nname=$(printf 'd%.0s' {1..250})\n\
+         for level in {1..40}; do mkdir $name && cd $name || exit; done\n",
+    );
+    vibe(&world, &["install"]).expect(0);
+    vibe(&world, &["verify"]).expect(0);
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
+    vibe(&world, &["reinstall", "--force"]).expect(0);
+    world.require(&[]);
+    vibe(&world, &["install"]).expect(0);
+    assert!(!lint_slot(&world, "1.0.0").exists());
+}
+
+#[test]
 fn what_a_hook_made_survives_a_repair_and_the_user_s_files_survive_the_removal() {
     let world = with_pre_install(
         "ln -sfn ../../../outside link\n[ -p pipe ] || mkfifo pipe\nmkdir -p made; touch made/file\n",
