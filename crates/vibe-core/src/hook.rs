@@ -1,6 +1,7 @@
 //! Install hooks as data: phases, their state, and what a declared hook is.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +131,17 @@ pub enum Interpreter {
     PowerShell,
 }
 
+/// The interpreters that were found on this machine, by absolute path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interpreters {
+    /// `bash`; on Windows that of Git.
+    pub bash: Option<PathBuf>,
+    /// `pwsh`, or `powershell`.
+    pub powershell: Option<PathBuf>,
+    /// Files named `bash` that belong to WSL and are never taken.
+    pub refused_bash: Vec<PathBuf>,
+}
+
 /// One phase's script as selected from the published tree for this operating system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedHook {
@@ -142,5 +154,5 @@ pub struct SelectedHook {
     /// What runs it.
     pub interpreter: Interpreter,
     /// The interpreter's absolute path.
-    pub program: std::path::PathBuf,
+    pub program: PathBuf,
 }

@@ -12,6 +12,7 @@ pub mod probe;
 pub mod recording;
 pub mod runner;
 mod session;
+mod windows_bash;
 
 pub use runner::{
     HookLimits, HookResult, HookRunner, HookStartError, HookStatus, HookWatcher, Invocation,

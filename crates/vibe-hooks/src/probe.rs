@@ -5,7 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use vibe_core::hook::HostOs;
-use vibe_plan::selection::{Interpreters, choose_windows_bash, windows_bash_candidates};
+use vibe_core::hook::Interpreters;
+
+use crate::windows_bash::{choose_windows_bash, windows_bash_candidates};
 
 use crate::environment::lookup;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
-use vibe_core::hook::{HostOs, Phase, SelectedHook};
+use vibe_core::hook::{HostOs, Interpreters, Phase, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
@@ -13,7 +13,7 @@ use vibe_fetch::{
     DirectoryRegistry, Listing, SourceKind, apply_published_tree, hash_listing, list,
 };
 use vibe_fs::read_bounded;
-use vibe_plan::selection::{Interpreters, check_script_text, scripts_of, select};
+use vibe_plan::selection::{check_script_text, scripts_of, select};
 use vibe_slot::DirectoryPayload;
 
 use crate::error::InstallError;

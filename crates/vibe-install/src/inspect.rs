@@ -2,13 +2,13 @@
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{Hooks, MANIFEST_NAME, Reading};
-use vibe_core::hook::{Phase, PhaseState};
+use vibe_core::hook::{Interpreters, Phase, PhaseState};
 use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree};
 use vibe_fs::{read_bounded, read_if_exists};
 use vibe_plan::gate::Gate;
-use vibe_plan::selection::{Interpreters, scripts_of};
+use vibe_plan::selection::scripts_of;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 

@@ -2,8 +2,8 @@
 
 use std::cell::OnceCell;
 
+use vibe_core::hook::Interpreters;
 use vibe_hooks::probe::{find_interpreters, program_folders};
-use vibe_plan::selection::Interpreters;
 
 use crate::settings::Settings;
 

@@ -161,7 +161,7 @@ struct Surveyor<'a> {
     project: &'a Project,
     request: &'a PlanRequest<'a>,
     state: &'a MachineState,
-    find_interpreters: &'a dyn Fn() -> vibe_plan::selection::Interpreters,
+    find_interpreters: &'a dyn Fn() -> vibe_core::hook::Interpreters,
 }
 
 /// What was found of one slot without looking inside.
