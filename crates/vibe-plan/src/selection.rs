@@ -1,8 +1,7 @@
 //! Which script of a package runs at a phase, and with which interpreter.
 //!
 //! Everything here is a function of the operating system's family, the files of the published tree
-//! and the interpreters found, so the choice for every system is tested on every system. Windows
-//! paths are therefore handled as text, with `\` and `/` as separators.
+//! and the interpreters found, so the choice for every system is tested on every system.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
