@@ -5,6 +5,7 @@ use vibe_core::Event;
 use vibe_core::PackageId;
 use vibe_core::formats::lock::LockedSource;
 use vibe_core::plan::Step;
+use vibe_resolver::lock_check::LockProblemKind;
 
 use crate::commit::Commit;
 use crate::error::InstallError;
@@ -47,6 +48,16 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
         path: project.layout.vibe_lock(),
     })?;
     check_installed(&lock.lock, &request.packages)?;
+    let requires = &project.manifest.requires;
+    let sources = Sources::open(&project, requires)?;
+    let problems = lock_problems(&project, &sources, requires, &lock.lock);
+    // Nothing is taken from a place that the manifest does not name.
+    if problems
+        .iter()
+        .any(|problem| problem.kind() == LockProblemKind::Integrity)
+    {
+        return Err(lock_error(problems));
+    }
     let gate = hook_gate(context.settings, &project);
     let plan_request = PlanRequest {
         targets: targets_of_lock(&project, &lock.lock)?,
@@ -65,8 +76,11 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     tell_path_sources(context, &planned);
     let commit = Commit::new(&project, Some(&lock), None, None);
     let report = finish(context, &project, &planned, &commit, false, opened)?;
-    check_lock_satisfies(&project, &lock.lock, request)?;
-    Ok(report)
+    // All is well only if the lock that was restored is one that satisfies the manifest.
+    match request.packages.is_empty() && !problems.is_empty() {
+        true => Err(lock_error(problems)),
+        false => Ok(report),
+    }
 }
 
 /// A path source has no published content to go back to: it is taken as it is now.
@@ -82,24 +96,5 @@ fn tell_path_sources(context: &Context<'_>, planned: &Planned) {
             let text = format!("{} is put back from {path} as it is now", package.target.id);
             context.observer.observe(&Event::Note(text));
         }
-    }
-}
-
-/// All is well only if the lock that was restored is one that satisfies the manifest.
-fn check_lock_satisfies(
-    project: &Project,
-    lock: &vibe_core::formats::lock::Lock,
-    request: &RepairRequest,
-) -> Result<(), InstallError> {
-    if !request.packages.is_empty() {
-        return Ok(());
-    }
-    let requires = &project.manifest.requires;
-    let sources = Sources::open(project, requires)?;
-    let problems = lock_problems(project, &sources, requires, lock);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(lock_error(problems))
     }
 }
