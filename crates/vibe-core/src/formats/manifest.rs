@@ -476,7 +476,7 @@ fn no_role(root: &Reader<'_>) -> Diagnostic {
     let entries = root.entries();
     match entries.iter().find_map(|field| nearest(field.key, roles)) {
         Some(role) => error.hint(format!("did you mean [{role}]?")),
-        None => error,
+        None => error.hint("a project begins with [project] and its `name`"),
     }
 }
 
@@ -489,7 +489,8 @@ fn check_no_package_tables(root: &mut Reader<'_>) -> Result<(), Diagnostic> {
         if field.as_table(name).is_none_or(|table| !table.is_empty()) {
             let message =
                 format!("[{name}] belongs to a package, and this manifest has no [package]");
-            return Err(field.key_error(message));
+            let hint = "move it to the manifest of the package that it is about";
+            return Err(field.key_error(message).hint(hint));
         }
     }
     Ok(())
