@@ -8,7 +8,7 @@ use vibe_core::formats::diagnostic::{Diagnostic, Position};
 use vibe_core::formats::lock::LockError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::text::{escape, nearest};
-use vibe_install::{FetchError, HookRecord, InstallError, SlotError, Unsolved};
+use vibe_install::{FetchError, HookRecord, InstallError, ReadError, SlotError, Unsolved};
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
 use crate::paste::Paste;
@@ -122,12 +122,12 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
     match error {
         InstallError::NoProject { .. } => ("no-project", USAGE),
         InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
-        InstallError::ReadManifest { .. } => ("read-manifest", FAILED),
+        InstallError::ReadManifest { source } => ("read-manifest", read_code(source, USAGE)),
         InstallError::Manifest { .. } => ("manifest", USAGE),
         InstallError::ChangedMeanwhile { .. } => ("changed-meanwhile", FAILED),
         InstallError::NotYet { .. } => ("not-supported", FAILED),
         InstallError::SpecNotYet { .. } => ("not-supported", FAILED),
-        InstallError::ReadLock { .. } => ("read-lock", FAILED),
+        InstallError::ReadLock { source } => ("read-lock", read_code(source, INTEGRITY)),
         InstallError::LockText { .. } => ("lock", INTEGRITY),
         InstallError::NoLock { .. } => ("no-lock", FAILED),
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
@@ -139,6 +139,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::TwoSources { .. } => ("two-sources", USAGE),
         InstallError::NotAPackage { .. } => ("not-a-package", USAGE),
         InstallError::NotAPackageDirectory { .. } => ("not-a-package", USAGE),
+        InstallError::NoPackageManifest { .. } => ("not-a-package", USAGE),
         InstallError::OtherPackage { .. } => ("other-package", USAGE),
         InstallError::PublishedPath { .. } => ("published-path", USAGE),
         InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
@@ -164,6 +165,14 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::ReadEvidence { .. } => ("read-evidence", FAILED),
         InstallError::AlreadyThere { .. } => ("already-there", FAILED),
         InstallError::NoName { .. } => ("no-name", USAGE),
+    }
+}
+
+/// What lies there is `wrong`; a file call that fails says nothing of it.
+fn read_code(error: &ReadError, wrong: u8) -> u8 {
+    match error {
+        ReadError::NotAFile { .. } | ReadError::TooLarge { .. } => wrong,
+        ReadError::Fs(_) => FAILED,
     }
 }
 
@@ -236,9 +245,11 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::PackageIsNoProject { .. }
         | InstallError::AlreadyThere { .. }
         | InstallError::NoName { .. }
+        | InstallError::ReadManifest { .. }
         | InstallError::SpecNotYet { .. }
         | InstallError::NotYet { .. } => start_hint(error, paste),
-        InstallError::LockText { .. }
+        InstallError::ReadLock { .. }
+        | InstallError::LockText { .. }
         | InstallError::NoLock { .. }
         | InstallError::LockOutOfDate { .. }
         | InstallError::LockIntegrity { .. }
@@ -251,6 +262,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::TwoSources { .. }
         | InstallError::NotAPackage { .. }
         | InstallError::NotAPackageDirectory { .. }
+        | InstallError::NoPackageManifest { .. }
         | InstallError::OtherPackage { .. }
         | InstallError::PublishedPath { .. }
         | InstallError::InPlaceNeedsGit { .. }
@@ -269,9 +281,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Reentrant { .. }
         | InstallError::ChangedMeanwhile { .. }
         | InstallError::Interrupted => run_hint(error, paste),
-        InstallError::ReadManifest { .. }
-        | InstallError::Manifest { .. }
-        | InstallError::ReadLock { .. }
+        InstallError::Manifest { .. }
         | InstallError::ReadScript { .. }
         | InstallError::ReadEvidence { .. }
         | InstallError::Slot(_)
@@ -298,6 +308,15 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::NoName { .. } => {
             Some("choose a directory whose name has letters a to z or digits".to_owned())
         }
+        InstallError::ReadManifest { source } => match source {
+            ReadError::NotAFile { .. } => {
+                Some("a manifest is a regular file: put the file itself there".to_owned())
+            }
+            ReadError::TooLarge { .. } => {
+                Some("a manifest is written by hand: take out what is no part of one".to_owned())
+            }
+            ReadError::Fs(_) => None,
+        },
         InstallError::SpecNotYet { .. } => {
             let command = paste.line(&["install", "path:DIR"]);
             Some(format!("clone it, and require the directory: {command}"))
@@ -312,7 +331,10 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
 fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     let install = paste.line(&["install"]);
     match error {
-        InstallError::LockText { .. } => Some(format!(
+        InstallError::ReadLock {
+            source: ReadError::Fs(_),
+        } => None,
+        InstallError::ReadLock { .. } | InstallError::LockText { .. } => Some(format!(
             "restore vibe.lock from version control, or remove it and resolve anew: {install}"
         )),
         InstallError::NoLock { .. } => Some(format!("resolve and install first: {install}")),
@@ -352,7 +374,9 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             Some(format!("correct the path of {id} in vibe.toml"))
         }
         InstallError::TwoSources { .. } => Some("keep one of them".to_owned()),
-        InstallError::NotAPackage { path, .. } | InstallError::NotAPackageDirectory { path } => {
+        InstallError::NotAPackage { path, .. }
+        | InstallError::NotAPackageDirectory { path }
+        | InstallError::NoPackageManifest { path } => {
             let directory = path.to_string_lossy();
             let command = Paste::default().line(&["init", "--package", &directory]);
             Some(format!("make it a package: {command}"))
@@ -480,9 +504,10 @@ fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::render::testing::{hook, id, slot};
+    use std::io::ErrorKind;
     use vibe_core::hook::Phase;
     use vibe_core::{Tree, Version};
-    use vibe_install::HookOutcome;
+    use vibe_install::{EntryKind, FsError, HookOutcome};
 
     fn told(error: &InstallError) -> UserError {
         UserError::of(error, &Paste::default())
@@ -535,6 +560,8 @@ mod tests {
         );
         let directory = InstallError::NotAPackageDirectory { path: path.clone() };
         check(&directory, "not-a-package", 2, "vibe init --package '/a b'");
+        let bare = InstallError::NoPackageManifest { path: path.clone() };
+        check(&bare, "not-a-package", 2, "vibe init --package '/a b'");
         let source = InstallError::NotAPackage {
             id: id("org.example/a"),
             path: path.clone(),
@@ -603,6 +630,52 @@ mod tests {
             "{}",
             place.path.display()
         );
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_large_is_told_from_a_failed_call() {
+        let wrong = || {
+            let path = PathBuf::from("/p/x");
+            let large = ReadError::TooLarge {
+                path: path.clone(),
+                bytes: 9,
+                limit_bytes: 8,
+            };
+            let kind = EntryKind::Symlink;
+            [ReadError::NotAFile { path, kind }, large]
+        };
+        let failed = || {
+            ReadError::Fs(FsError::new(
+                "read",
+                Path::new("/p/x"),
+                ErrorKind::Other.into(),
+            ))
+        };
+        for (source, hint) in wrong().into_iter().zip(["regular file", "by hand"]) {
+            check(
+                &InstallError::ReadManifest { source },
+                "read-manifest",
+                2,
+                hint,
+            );
+        }
+        for source in wrong() {
+            check(
+                &InstallError::ReadLock { source },
+                "read-lock",
+                3,
+                "restore vibe.lock",
+            );
+        }
+        let source = failed();
+        check(
+            &InstallError::ReadManifest { source },
+            "read-manifest",
+            1,
+            "",
+        );
+        let source = failed();
+        check(&InstallError::ReadLock { source }, "read-lock", 1, "");
     }
 
     #[test]

@@ -165,6 +165,12 @@ pub enum InstallError {
         /// The directory.
         path: PathBuf,
     },
+    /// A source directory without a manifest.
+    #[error("{} has no vibe.toml, so it holds no package", shown(path))]
+    NoPackageManifest {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A directory named on the command line without `[package]`.
     #[error("{} has no `[package]` in its vibe.toml", shown(path))]
     NotAPackageDirectory {

@@ -42,6 +42,7 @@ pub use resolution::Unsolved;
 pub use settings::{Context, Settings};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;
+pub use vibe_fs::{EntryKind, FsError, ReadError};
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_slot::SlotError;

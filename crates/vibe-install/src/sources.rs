@@ -12,7 +12,7 @@ use vibe_core::formats::manifest::{
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
-use vibe_fs::{canonical_directory, read_bounded};
+use vibe_fs::{canonical_directory, read_if_exists};
 use vibe_resolver::lock_check::{LocalPackage, Wanted};
 
 use crate::error::InstallError;
@@ -504,8 +504,11 @@ fn read_published(
 /// Reads the manifest of the package in `directory`.
 pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> {
     let path = directory.join(MANIFEST_NAME);
-    let bytes = read_bounded(&path, MANIFEST_BYTES)
-        .map_err(|source| InstallError::ReadManifest { source })?;
+    let bytes = read_if_exists(&path, MANIFEST_BYTES)
+        .map_err(|source| InstallError::ReadManifest { source })?
+        .ok_or_else(|| InstallError::NoPackageManifest {
+            path: directory.to_path_buf(),
+        })?;
     parse_manifest(&path, &bytes, Reading::Package).map(|(manifest, _)| manifest)
 }
 
