@@ -164,13 +164,14 @@ impl<'a> Execution<'a> {
             let text = format!("{left} of an earlier run could not be removed");
             self.context.observer.observe(&Event::Warning(text));
         }
-        self.write_support_files(&self.planned.lock)
+        self.write_support_files(&self.planned.lock)?;
+        Ok(())
     }
 
     /// Tells version control of the slots whose content belongs to this machine: those of packages
     /// with hooks that `lock` names, and those that have a row, as of a version that is about to
-    /// go, or was to come.
-    fn write_support_files(&self, lock: &Lock) -> Result<(), InstallError> {
+    /// go, or was to come. Returns whether it said something else before.
+    pub(crate) fn write_support_files(&self, lock: &Lock) -> Result<bool, InstallError> {
         let locked = lock
             .packages
             .iter()
@@ -185,8 +186,8 @@ impl<'a> Execution<'a> {
         let with_hooks: Vec<SlotName> = with_hooks.into_iter().collect();
         let project = self.project.manifest.project.as_ref();
         let vendor = project.is_none_or(|project| project.vendor);
-        layout::write_support_files(&self.project.layout, &with_hooks, vendor)?;
-        Ok(())
+        let layout = &self.project.layout;
+        Ok(layout::write_support_files(layout, &with_hooks, vendor)?)
     }
 
     fn has_hooks(&self, slot: &SlotName, locked: &LockedPackage) -> bool {
@@ -383,7 +384,8 @@ impl<'a> Execution<'a> {
         if self.state.slots.len() != before {
             self.save_state(Durability::Unsynced)?;
         }
-        self.write_support_files(&self.planned.lock)
+        self.write_support_files(&self.planned.lock)?;
+        Ok(())
     }
 
     fn remove_slot(&mut self, step: &Remove) -> Result<(), InstallError> {
@@ -392,7 +394,7 @@ impl<'a> Execution<'a> {
         if !left.is_empty() {
             let names: Vec<String> = left.into_iter().collect();
             let text = format!(
-                "kept in vibedeps/{}, since vibe did not put it there: {}",
+                "kept in vibedeps/{}, since it is not as vibe placed it: {}",
                 step.slot,
                 names.join(", ")
             );
@@ -462,7 +464,8 @@ impl<'a> Execution<'a> {
         }
         self.save_state(Durability::Synced)?;
         let lock = self.project.read_lock()?.map(|lock| lock.lock);
-        self.write_support_files(&lock.unwrap_or_default())
+        self.write_support_files(&lock.unwrap_or_default())?;
+        Ok(())
     }
 
     /// The slot whose pre-install failed and which has no earlier tree to go back to: a new one is

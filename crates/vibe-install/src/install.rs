@@ -228,6 +228,10 @@ pub(crate) fn finish(
         return Ok(report);
     }
     if idle {
+        if let Opened::Locked { .. } = &opened {
+            let execution = Execution::new(context, project, planned);
+            report.up_to_date = !execution.write_support_files(&planned.lock)?;
+        }
         let remembered = freshness::write(context, project, planned);
         if let (Err(error), Opened::Locked { .. }) = (remembered, &opened) {
             return Err(error);
