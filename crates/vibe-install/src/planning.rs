@@ -212,7 +212,9 @@ impl Surveyor<'_> {
             return Ok(None);
         };
         let tree = record.tree.id();
-        if locked.tree != Some(tree) || self.request.scope.force {
+        // What another place than the locked one has, only that place can say.
+        let same_place = locked.source == target.source;
+        if !same_place || locked.tree != Some(tree) || self.request.scope.force {
             return Ok(None);
         }
         if survey.remembered && self.is_quiet(locked, state) {

@@ -213,6 +213,14 @@ impl Sources {
         Ok(None)
     }
 
+    /// The url of the registry that the project asks for by name.
+    fn pinned_url(&self, id: &PackageId) -> Option<String> {
+        let name = self.pinned.get(id)?;
+        let mut registries = self.registries.iter();
+        let registry = registries.find(|registry| registry.name == *name)?;
+        Some(registry.url.clone())
+    }
+
     /// Where `version` of `id` comes from.
     pub(crate) fn locate(
         &self,
@@ -304,6 +312,7 @@ impl Sources {
                     },
                     None => Wanted::Registry {
                         constraint: constraint.unwrap_or_else(Constraint::any),
+                        registry: self.pinned_url(id),
                     },
                 };
                 (id.clone(), wanted)

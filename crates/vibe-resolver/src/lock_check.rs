@@ -18,6 +18,8 @@ pub enum Wanted {
     Registry {
         /// The versions that satisfy.
         constraint: Constraint,
+        /// The URL of the registry that is asked for by name; `None`: any that the root states.
+        registry: Option<String>,
     },
     /// From a directory.
     Path {
@@ -284,7 +286,15 @@ impl<'a> Check<'a> {
                 continue;
             };
             let constraint = match wanted {
-                Wanted::Registry { constraint } => Some(constraint),
+                Wanted::Registry {
+                    constraint,
+                    registry,
+                } => {
+                    if let Some(registry) = registry {
+                        self.registry(entry, std::slice::from_ref(registry));
+                    }
+                    Some(constraint)
+                }
                 Wanted::Path { path, constraint } => {
                     self.path(entry, path);
                     constraint.as_ref()
@@ -348,6 +358,11 @@ impl<'a> Check<'a> {
                 key,
             });
         }
+        self.registry(entry, registries);
+    }
+
+    /// `entry` is wanted from one of `registries`.
+    fn registry(&mut self, entry: &LockedPackage, registries: &[String]) {
         if let LockedSource::Directory(locked) = &entry.source
             && !registries.contains(locked)
         {
@@ -465,7 +480,10 @@ mod tests {
 
     fn wanted(constraint: &str) -> Wanted {
         let constraint = constraint.parse().unwrap();
-        Wanted::Registry { constraint }
+        Wanted::Registry {
+            constraint,
+            registry: None,
+        }
     }
 
     fn wanted_path(path: &str, constraint: Option<&str>) -> Wanted {
@@ -750,6 +768,25 @@ mod tests {
             &[(
                 true,
                 "org.example/local is required from the path `../moved`, but vibe.lock has it from the path `../local`",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_registry_that_is_asked_for_by_name_is_the_only_one() {
+        let from = |url: &str| Wanted::Registry {
+            constraint: "^1".parse().unwrap(),
+            registry: Some(url.to_owned()),
+        };
+        check(
+            |world| drop(world.roots.insert(id("lint"), from("../registry"))),
+            &[],
+        );
+        check(
+            |world| drop(world.roots.insert(id("lint"), from("../other"))),
+            &[(
+                true,
+                "vibe.lock has org.example/lint from the registry `../registry`, but the manifest states `../other`",
             )],
         );
     }
