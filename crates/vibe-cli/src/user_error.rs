@@ -131,6 +131,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::LockText { .. } => ("lock", INTEGRITY),
         InstallError::NoLock { .. } => ("no-lock", FAILED),
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
+        InstallError::LockedAddition { .. } => ("locked-addition", OUT_OF_DATE),
         InstallError::LockIntegrity { .. } => ("lock-integrity", INTEGRITY),
         InstallError::NotInstalled { .. } => ("not-installed", FAILED),
         InstallError::NoSuchRegistry { .. } => ("no-such-registry", USAGE),
@@ -252,6 +253,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::LockText { .. }
         | InstallError::NoLock { .. }
         | InstallError::LockOutOfDate { .. }
+        | InstallError::LockedAddition { .. }
         | InstallError::LockIntegrity { .. }
         | InstallError::OtherTree { .. }
         | InstallError::OtherScripts { .. } => lock_hint(error, paste),
@@ -340,6 +342,10 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::NoLock { .. } => Some(format!("resolve and install first: {install}")),
         InstallError::LockOutOfDate { .. } => Some(format!(
             "bring vibe.lock up to date, and commit it: {install}"
+        )),
+        InstallError::LockedAddition { id } => Some(format!(
+            "add it without --locked: {}",
+            paste.line(&["install", id.as_str()])
         )),
         InstallError::LockIntegrity { .. } => Some(format!(
             "restore vibe.lock from version control; if the new place is wanted, remove the \
@@ -693,6 +699,11 @@ mod tests {
             7,
             "vibe install",
         );
+        let addition = InstallError::LockedAddition {
+            id: id("org.example/a"),
+        };
+        let hint = "vibe install org.example/a";
+        check(&addition, "locked-addition", 7, hint);
         let problems = Vec::new();
         check(
             &InstallError::LockIntegrity { problems },

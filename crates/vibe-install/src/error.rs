@@ -99,6 +99,12 @@ pub enum InstallError {
         /// Every reason.
         problems: Vec<LockProblem>,
     },
+    /// `--locked` with a package that the manifest does not require so yet.
+    #[error("--locked keeps vibe.toml as it is, and this would change what it requires of {id}")]
+    LockedAddition {
+        /// The package.
+        id: PackageId,
+    },
     /// The lock names another place than the manifest.
     #[error("vibe.lock does not agree with vibe.toml on where packages come from")]
     LockIntegrity {

@@ -166,6 +166,9 @@ fn work(
     opened: Opened,
 ) -> Result<RunReport, InstallError> {
     let added = added(context, project, request)?;
+    if let (true, Some(id)) = (request.locked, added.edits.keys().next()) {
+        return Err(InstallError::LockedAddition { id: id.clone() });
+    }
     let sources = Sources::open(project, &added.requires)?;
     let lock = project.read_lock()?;
     let released: Vec<PackageId> = added.edits.keys().cloned().collect();
