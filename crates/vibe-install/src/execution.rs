@@ -297,9 +297,7 @@ impl<'a> Execution<'a> {
             .package(&step.slot)
             .expect("every step is about a planned package");
         if package.unusable_record {
-            let kept = vibe_slot::record::set_aside(&layout, &step.slot)?;
-            let text = format!("{}: the unusable slot record was kept as {kept}", step.slot);
-            self.context.observer.observe(&Event::Note(text));
+            self.set_record_aside(&step.slot)?;
         }
         let recorded = package.record.as_ref().map(|record| &record.tree);
         let row = self.rows_before.get(&step.slot).cloned();
@@ -307,6 +305,13 @@ impl<'a> Execution<'a> {
         let record = self.slot_record(&step.slot);
         let placed = refresh(&layout, step, &self.fetched(&step.slot).payload, &record)?;
         self.note_mode(&step.slot, placed);
+        Ok(())
+    }
+
+    fn set_record_aside(&self, slot: &SlotName) -> Result<(), InstallError> {
+        let kept = vibe_slot::record::set_aside(&self.project.layout, slot)?;
+        let text = format!("{slot}: the unusable slot record was kept as {kept}");
+        self.context.observer.observe(&Event::Note(text));
         Ok(())
     }
 
@@ -373,6 +378,9 @@ impl<'a> Execution<'a> {
             self.check_cancelled()?;
             self.remove_slot(step)?;
             self.done.push(Step::Remove(step.clone()));
+        }
+        for slot in &self.planned.unusable_leftovers {
+            self.set_record_aside(slot)?;
         }
         let lock = &self.planned.lock;
         let is_locked = |slot: &SlotName| {

@@ -223,6 +223,7 @@ pub(crate) fn finish(
     };
     let idle = commit.is_empty()
         && !planned.plan.steps.iter().any(Step::is_work)
+        && planned.unusable_leftovers.is_empty()
         && !has_stale_rows(planned)
         && !held_anew(planned);
     report.up_to_date = idle;

@@ -82,6 +82,16 @@ pub(crate) struct Planned {
     pub edited: Vec<(SlotName, RelPath)>,
     /// What lies in `vibedeps/` and is neither a slot of this project nor ours.
     pub strays: Vec<String>,
+    /// Slots that nothing needs, whose record cannot be used and is to be moved aside.
+    pub unusable_leftovers: Vec<SlotName>,
+}
+
+/// What lies in `vibedeps/` beside the slots of this project.
+#[derive(Default)]
+struct Leftovers {
+    removals: Vec<Remove>,
+    strays: Vec<String>,
+    unusable: Vec<SlotName>,
 }
 
 impl Planned {
@@ -129,16 +139,17 @@ pub(crate) fn plan(
         packages.push(package);
         parts.push(part);
     }
-    let (removals, strays) = surveyor.leftovers()?;
+    let leftovers = surveyor.leftovers()?;
     let lock = lock_of(&packages, &request);
-    let plan = assemble(parts, removals);
+    let plan = assemble(parts, leftovers.removals);
     let planned = Planned {
         packages,
         plan,
         state,
         lock,
         edited,
-        strays,
+        strays: leftovers.strays,
+        unusable_leftovers: leftovers.unusable,
     };
     check_path_lengths(project, &planned)?;
     Ok(planned)
@@ -349,9 +360,9 @@ impl Surveyor<'_> {
     }
 
     /// The slots that nothing needs any more, and what is there beside slots.
-    fn leftovers(&self) -> Result<(Vec<Remove>, Vec<String>), InstallError> {
+    fn leftovers(&self) -> Result<Leftovers, InstallError> {
         if !self.request.scope.only.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Leftovers::default());
         }
         let layout = &self.project.layout;
         let needed: BTreeSet<SlotName> = self
@@ -360,8 +371,11 @@ impl Surveyor<'_> {
             .values()
             .map(|target| SlotName::new(&target.id, &target.version))
             .collect();
-        let (slots, mut strays) = list_slots(layout)?;
-        let mut removals = Vec::new();
+        let (slots, strays) = list_slots(layout)?;
+        let mut found = Leftovers {
+            strays,
+            ..Leftovers::default()
+        };
         for slot in slots.into_iter().filter(|slot| !needed.contains(slot)) {
             let state = self.state.slots.get(&slot);
             match read_record(layout, &slot)? {
@@ -370,19 +384,22 @@ impl Surveyor<'_> {
                     let no_made = BTreeMap::new();
                     let made = state.map_or(&no_made, |state| &state.made);
                     let contents = examine(layout, &slot, &interest, made)?;
-                    removals.push(removal(&slot, &record, state, &contents));
+                    found
+                        .removals
+                        .push(removal(&slot, &record, state, &contents));
                 }
-                RecordOnDisk::Absent => strays.push(slot.directory()),
+                RecordOnDisk::Absent => found.strays.push(slot.directory()),
                 refused => {
                     let error = record_error(&slot, refused);
                     if !self.request.scope.repair || is_newer(&error) {
                         return Err(error);
                     }
-                    strays.push(slot.directory());
+                    found.strays.push(slot.directory());
+                    found.unusable.push(slot);
                 }
             }
         }
-        Ok((removals, strays))
+        Ok(found)
     }
 }
 

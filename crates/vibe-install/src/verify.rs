@@ -60,7 +60,7 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
         report.notes.extend(look.notes);
     }
     if packages.is_empty() {
-        report.notes.extend(leftover_notes(&project, &lock)?);
+        look_at_leftovers(&project, &lock, &mut report)?;
     }
     Ok(report)
 }
@@ -111,20 +111,36 @@ fn lock_findings(project: &Project, lock: &Lock) -> Result<Vec<Finding>, Install
         .collect())
 }
 
-fn leftover_notes(project: &Project, lock: &Lock) -> Result<Vec<String>, InstallError> {
+/// Slots that nothing needs are notes, unless their record stops the next run.
+fn look_at_leftovers(
+    project: &Project,
+    lock: &Lock,
+    report: &mut VerifyReport,
+) -> Result<(), InstallError> {
     let (slots, strays) = list_slots(&project.layout)?;
     let is_locked = |slot: &SlotName| {
         lock.get(slot.package())
             .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
     };
-    let leftovers = slots
-        .into_iter()
-        .filter(|slot| !is_locked(slot))
-        .map(|slot| format!("vibedeps/{slot} is a slot that nothing needs"));
+    for slot in slots.into_iter().filter(|slot| !is_locked(slot)) {
+        let text = format!("vibedeps/{slot} is a slot that nothing needs");
+        report.notes.push(text);
+        match read_record(&project.layout, &slot)? {
+            RecordOnDisk::Valid { .. } | RecordOnDisk::Absent => {}
+            refused => report.findings.push(Finding {
+                package: Some(slot.package().clone()),
+                path: None,
+                kind: FindingKind::Record,
+                message: chain(&record_error(&slot, refused)),
+                slot: Some(slot),
+            }),
+        }
+    }
     let strays = strays
         .into_iter()
         .map(|stray| format!("vibedeps/{stray} is not a slot"));
-    Ok(leftovers.chain(strays).collect())
+    report.notes.extend(strays);
+    Ok(())
 }
 
 /// What was found in one slot.
