@@ -29,16 +29,19 @@ use crate::verify::check_installed;
 pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> {
     let project = Project::require(&context.settings.start)?;
     let lock = lock_or_note(context, &project)?;
-    refuse_unusable_records(&project, &lock)?;
+    refuse_unusable_records(&project, &lock.packages)?;
     package_summaries(&project, &lock)
 }
 
 /// A record that cannot be trusted is no licence to call a package absent.
-fn refuse_unusable_records(project: &Project, lock: &Lock) -> Result<(), InstallError> {
-    for locked in &lock.packages {
+fn refuse_unusable_records<'a>(
+    project: &Project,
+    packages: impl IntoIterator<Item = &'a LockedPackage>,
+) -> Result<(), InstallError> {
+    for locked in packages {
         let slot = SlotName::new(&locked.id, &locked.version);
         match read_record(&project.layout, &slot)? {
-            RecordOnDisk::Absent | RecordOnDisk::Valid { .. } | RecordOnDisk::Older(_) => {}
+            RecordOnDisk::Absent | RecordOnDisk::Valid { .. } => {}
             refused => return Err(record_error(&slot, refused)),
         }
     }
@@ -68,12 +71,10 @@ pub fn hooks_list(
     let state = state_file::load(&project.layout)?;
     let gate = hook_gate(context.settings, &project);
     let runs = runs_newest_first(&project)?;
+    let is_asked = |locked: &&LockedPackage| package.is_none_or(|id| locked.id == *id);
+    refuse_unusable_records(&project, lock.packages.iter().filter(is_asked))?;
     let mut found = Vec::new();
-    for locked in lock
-        .packages
-        .iter()
-        .filter(|p| package.is_none_or(|id| p.id == *id))
-    {
+    for locked in lock.packages.iter().filter(is_asked) {
         let slot = SlotName::new(&locked.id, &locked.version);
         let row = state.slots.get(&slot);
         for (phase, scripts) in declared(context, &project, locked, &slot)? {
