@@ -1,6 +1,7 @@
 //! Every error as the user meets it: a kind, what failed, why, what to do, and the exit code.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use vibe_core::PackageId;
@@ -15,6 +16,9 @@ use crate::paste::Paste;
 
 /// The hint after everything that only bad luck explains.
 const AGAIN: &str = "run the same command again";
+
+/// The hint where a registry is not there, or not as a registry is.
+const REGISTRY: &str = "look at the `url` of the registry in vibe.toml, and at what lies there";
 
 /// An error as the user meets it.
 #[derive(Debug, Clone)]
@@ -181,6 +185,15 @@ fn fetch_code(error: &FetchError) -> u8 {
     match error {
         FetchError::PublishedDiffers { .. } | FetchError::TreeFile { .. } => INTEGRITY,
         _ => FAILED,
+    }
+}
+
+/// Whether nothing, or no directory, lies where a registry or a version in it should.
+fn is_absence(error: &FetchError) -> bool {
+    match error {
+        FetchError::Fs(error) => error.kind() == ErrorKind::NotFound,
+        FetchError::NotADirectory { .. } => true,
+        _ => false,
     }
 }
 
@@ -410,6 +423,7 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
                 Some("change these requirements until one version satisfies all".to_owned())
             }
         },
+        InstallError::Fetch { source, .. } if is_absence(source) => Some(REGISTRY.to_owned()),
         InstallError::Fetch { source, .. } if fetch_code(source) == INTEGRITY => {
             Some("a published version never changes: restore its files in the registry".to_owned())
         }
@@ -510,7 +524,6 @@ fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::render::testing::{hook, id, slot};
-    use std::io::ErrorKind;
     use vibe_core::hook::Phase;
     use vibe_core::{Tree, Version};
     use vibe_install::{EntryKind, FsError, HookOutcome};
@@ -858,6 +871,13 @@ mod tests {
         };
         check(&registry(list()), "registry", 3, "registry `main`");
         check(&registry(large()), "registry", 1, "registry `main`");
+        let gone = FsError::new("find", Path::new("/r"), ErrorKind::NotFound.into());
+        check(&fetch(gone.into()), "fetch", 1, "`url`");
+        let closed = FsError::new("read", Path::new("/r"), ErrorKind::PermissionDenied.into());
+        check(&fetch(closed.into()), "fetch", 1, "");
+        let (path, kind) = (PathBuf::from("/r"), EntryKind::File);
+        let file = FetchError::NotADirectory { path, kind };
+        check(&fetch(file), "fetch", 1, "`url`");
         let slot = slot("org.example/a", "1.0.0");
         let tree = Tree::new(Vec::new()).unwrap().id();
         let other = SlotError::OtherTree {

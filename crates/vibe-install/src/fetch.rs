@@ -10,9 +10,9 @@ use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
 use vibe_fetch::{
-    DirectoryRegistry, Listing, SourceKind, apply_published_tree, hash_listing, list,
+    DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_tree, hash_listing, list,
 };
-use vibe_fs::read_bounded;
+use vibe_fs::{read_bounded, stat_of};
 use vibe_plan::selection::{check_script_text, scripts_of, select};
 use vibe_slot::DirectoryPayload;
 
@@ -85,7 +85,8 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         version: target.version.clone(),
         source: Box::new(source),
     };
-    let mut listing = list(&target.directory, kind, &options.limits).map_err(in_package)?;
+    let mut listing = list(&target.directory, kind, &options.limits)
+        .map_err(|source| absence(target, source, in_package))?;
     let mut tree = hash_listing(&listing).map_err(in_package)?;
     if let Some(root) = &target.registry {
         let registry = DirectoryRegistry::new(root.clone());
@@ -118,6 +119,27 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         hooks,
         scripts,
     })
+}
+
+/// What `error` is once it is known whether the version, or the whole registry, is not there.
+fn absence(
+    target: &Target,
+    error: FetchError,
+    in_package: impl FnOnce(FetchError) -> InstallError,
+) -> InstallError {
+    let Some(root) = &target.registry else {
+        return in_package(error);
+    };
+    if !matches!(stat_of(&target.directory), Ok(None)) {
+        return in_package(error);
+    }
+    match DirectoryRegistry::new(root.clone()).versions(&target.id) {
+        Err(error) => in_package(error),
+        Ok(_) => InstallError::NotInRegistries {
+            id: target.id.clone(),
+            version: target.version.clone(),
+        },
+    }
 }
 
 /// A published version never changes.
