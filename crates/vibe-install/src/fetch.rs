@@ -8,7 +8,7 @@ use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Pac
 use vibe_core::hook::{HostOs, Interpreters, Phase, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
-use vibe_core::{Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
+use vibe_core::{Constraint, Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
 use vibe_fetch::{
     DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_tree, hash_listing, list,
 };
@@ -18,6 +18,7 @@ use vibe_slot::DirectoryPayload;
 
 use crate::error::InstallError;
 use crate::project::parse_manifest;
+use crate::sources::constraint_of;
 
 /// One package that the project shall have.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub(crate) struct Fetched {
     pub payload: DirectoryPayload,
     /// The package's part of its manifest.
     pub package: Package,
+    /// What its manifest requires, itself left out.
+    pub requires: BTreeMap<PackageId, Option<Constraint>>,
     /// Tables of its manifest that are not acted on.
     pub not_acted_on: Vec<String>,
     /// Its hooks, as selected for this operating system.
@@ -98,6 +101,12 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
     check_locked_tree(target, &tree)?;
     let manifest = read_listed_manifest(target, &listing)?;
     let not_acted_on = manifest.not_acted_on.clone();
+    let requires = manifest
+        .requires
+        .iter()
+        .filter(|(id, _)| **id != target.id)
+        .map(|(id, dependency)| (id.clone(), constraint_of(dependency)))
+        .collect();
     let package = package_of(target, manifest)?;
     let (hooks, scripts) = hooks_of(target, &package, &tree, &listing, options)?;
     check_locked_scripts(target, &scripts)?;
@@ -115,6 +124,7 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         notes: listing.notes.iter().map(|note| note.to_string()).collect(),
         tree,
         package,
+        requires,
         not_acted_on,
         hooks,
         scripts,

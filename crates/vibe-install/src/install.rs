@@ -21,7 +21,7 @@ use crate::opening::{Opened, open, refuse_reentry};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::report::RunReport;
-use crate::resolution::{ResolveRequest, resolve_targets};
+use crate::resolution::{ResolveRequest, resolve_anew, resolve_targets};
 use crate::settings::{Context, Settings};
 use crate::sources::Sources;
 use crate::summary::{package_summaries, package_summaries_unread, tell_notes};
@@ -185,13 +185,23 @@ fn work(
         force: request.force,
         ..Scope::default()
     };
-    let plan_request = PlanRequest {
-        targets,
-        decision: gate.decision(),
-        memory: memory.as_ref().map(|memory| &memory.file),
-        scope,
+    let plan_of = |targets| {
+        let plan_request = PlanRequest {
+            targets,
+            decision: gate.decision(),
+            memory: memory.as_ref().map(|memory| &memory.file),
+            scope,
+        };
+        plan(context, project, plan_request)
     };
-    let planned = plan(context, project, plan_request)?;
+    let planned = match plan_of(targets) {
+        // A package, now that it was read, requires something else than the lock says.
+        Err(InstallError::LockOutOfDate { .. }) if !request.locked => {
+            let observer = context.observer;
+            plan_of(resolve_anew(project, &sources, &resolve_request, observer)?)?
+        }
+        planned => planned?,
+    };
     let manifest = edited_manifest(project, &added, &planned, request)?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);

@@ -15,6 +15,7 @@ use vibe_fs::{fits, path_limit};
 use vibe_plan::order::order;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
+use vibe_resolver::lock_check::{LockProblem, Requirer};
 use vibe_slot::examine::examine;
 use vibe_slot::fresh::FreshFile;
 use vibe_slot::layout::list_slots;
@@ -139,6 +140,7 @@ pub(crate) fn plan(
         packages.push(package);
         parts.push(part);
     }
+    check_requirements(&packages, &request.targets)?;
     let leftovers = surveyor.leftovers()?;
     let lock = lock_of(&packages, &request);
     let plan = assemble(parts, leftovers.removals);
@@ -153,6 +155,50 @@ pub(crate) fn plan(
     };
     check_path_lengths(project, &planned)?;
     Ok(planned)
+}
+
+/// The lock's word on what a published package requires is taken only as long as the package is
+/// not read anyway.
+fn check_requirements(packages: &[PlannedPackage], targets: &Targets) -> Result<(), InstallError> {
+    let mut problems = Vec::new();
+    for package in packages {
+        let target = &package.target;
+        if let (LockedSource::Directory(_), Some(fetched)) = (&target.source, &package.fetched) {
+            requirement_problems(target, fetched, targets, &mut problems);
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(InstallError::LockOutOfDate { problems }),
+    }
+}
+
+fn requirement_problems(
+    target: &Target,
+    fetched: &Fetched,
+    targets: &Targets,
+    problems: &mut Vec<LockProblem>,
+) {
+    if !fetched.requires.keys().eq(&target.dependencies) {
+        problems.push(LockProblem::DependenciesDiffer {
+            id: target.id.clone(),
+            requires: fetched.requires.keys().cloned().collect(),
+            locked: target.dependencies.clone(),
+        });
+    }
+    for (id, constraint) in &fetched.requires {
+        let (Some(constraint), Some(found)) = (constraint, targets.get(id)) else {
+            continue;
+        };
+        if !constraint.matches(&found.version) {
+            problems.push(LockProblem::Unsatisfied {
+                requirer: Requirer::Package(target.id.clone()),
+                id: id.clone(),
+                constraint: constraint.clone(),
+                locked: found.version.clone(),
+            });
+        }
+    }
 }
 
 fn tell_cycles(context: &Context<'_>, cycles: &[Vec<PackageId>]) {

@@ -45,9 +45,20 @@ pub(crate) fn resolve_targets(
     if request.locked {
         return Err(lock_error(problems));
     }
-    observer.observe(&Event::Resolving);
     tell_extra_entries(&problems, observer);
-    solve(project, sources, request, lock)
+    resolve_anew(project, sources, request, observer)
+}
+
+/// Solves, whatever the lock satisfies.
+pub(crate) fn resolve_anew(
+    project: &Project,
+    sources: &Sources,
+    request: &ResolveRequest<'_>,
+    observer: &dyn Observer,
+) -> Result<Targets, InstallError> {
+    observer.observe(&Event::Resolving);
+    let empty = Lock::default();
+    solve(project, sources, request, request.lock.unwrap_or(&empty))
 }
 
 /// What keeps `lock` from satisfying the manifests.

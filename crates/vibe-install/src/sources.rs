@@ -377,7 +377,8 @@ impl Index for Sources {
     }
 }
 
-fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
+/// The versions that a requirement takes, where it says so.
+pub(crate) fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
     match &dependency.source {
         DependencySource::Registry { constraint, .. } => Some(constraint.clone()),
         DependencySource::Path { constraint, .. } => constraint.clone(),
