@@ -361,8 +361,8 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             paste.line(&["install", id.as_str()])
         )),
         InstallError::LockIntegrity { .. } => Some(format!(
-            "restore vibe.lock from version control; if the new place is wanted, remove the \
-             entry from vibe.lock and run: {install}"
+            "restore vibe.lock from version control; or, if the places that vibe.toml states are \
+             wanted, run: {install}"
         )),
         InstallError::OtherTree { id, .. } | InstallError::OtherScripts { id, .. } => {
             Some(format!(
@@ -722,7 +722,7 @@ mod tests {
             &InstallError::LockIntegrity { problems },
             "lock-integrity",
             3,
-            "version control",
+            "vibe.toml states are wanted, run: vibe install",
         );
         let tree = Tree::new(Vec::new()).unwrap().id();
         let id = id("org.example/a");
