@@ -10,6 +10,8 @@
     reason = "tests start the binary, and fail by panicking"
 )]
 
+#[cfg(unix)]
+mod corpus;
 mod documentation;
 #[cfg(unix)]
 mod hook_failures;
@@ -25,7 +27,11 @@ mod hooks_running;
 mod init;
 mod install;
 mod list;
+mod lock;
+mod manifest;
 mod output;
+mod ownership;
 mod quickstart;
 mod runs;
 mod support;
+mod verify;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use vibe_testkit::World;
+use vibe_testkit::{TreeSnapshot, World};
 
 /// The binary under test.
 pub const VIBE: &str = env!("CARGO_BIN_EXE_vibe");
@@ -305,4 +305,26 @@ fn redacted_word(word: &str) -> String {
         _ => core,
     };
     format!("{shown}{rest}")
+}
+
+/// The project but for its machine state, which a refused run may touch (the lock between runs).
+pub fn outside_state(world: &World) -> TreeSnapshot {
+    let mut snapshot = world.snapshot();
+    snapshot
+        .entries
+        .retain(|path, _| path != "vibedeps" && !path.starts_with("vibedeps/.state"));
+    snapshot
+}
+
+/// Asserts that `vibe <arguments>` ends with `code`, says each of `parts` and changes nothing in
+/// the project but machine state.
+#[track_caller]
+pub fn refused(world: &World, arguments: &[&str], code: i32, parts: &[&str]) -> Run {
+    let before = outside_state(world);
+    let mut run = vibe(world, arguments).expect(code);
+    for part in parts {
+        run = run.stderr_has(part);
+    }
+    before.assert_unchanged(&outside_state(world));
+    run
 }
