@@ -325,7 +325,7 @@ fn a_record_that_is_a_link_is_refused_and_never_followed() {
 #[test]
 fn verify_without_a_lock_says_so_and_without_a_manifest_is_a_usage_error() {
     let world = World::new();
-    world.require(&[]);
+    world.require(&[("org.example/lint", "^1")]);
     for arguments in [
         &["verify"][..],
         &["verify", "--repair"],
