@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{outside_state, read, refused, slot, vibe};
+use crate::support::{outside_state, read, refused, require_path, slot, source, vibe};
 #[cfg(unix)]
 use crate::support::{run, unprivileged};
 use vibe_core::hook::Phase;
@@ -620,4 +620,18 @@ fn a_record_that_is_a_directory_is_put_aside_whatever_lies_there_already() {
         assert_eq!(read(&record), good);
     }
     verify_says(&world, 0, &[]);
+}
+
+#[test]
+fn a_path_source_that_is_gone_is_noted_and_its_record_is_the_reference() {
+    let world = World::new();
+    crate::support::lint("1.0.0").write(&source(&world));
+    require_path(&world);
+    vibe(&world, &["install"]).expect(0);
+    std::fs::rename(source(&world), world.root().join("elsewhere")).unwrap();
+    vibe(&world, &["verify"])
+        .expect(0)
+        .stdout_has("was not held against the manifests");
+    std::fs::write(lint(&world).join("lint.md"), "damaged\n").unwrap();
+    verify_says(&world, 3, &["lint.md"]);
 }

@@ -41,7 +41,7 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
         report.notes.push(text.to_owned());
     }
     if packages.is_empty() {
-        report.findings.extend(lock_findings(&project, &lock)?);
+        look_at_lock(&project, &lock, &mut report)?;
     }
     let looked_at: Vec<&LockedPackage> = lock
         .packages
@@ -91,24 +91,36 @@ pub(crate) fn check_installed(lock: &Lock, packages: &[PackageId]) -> Result<(),
     }
 }
 
-fn lock_findings(project: &Project, lock: &Lock) -> Result<Vec<Finding>, InstallError> {
+/// Holds the lock against the manifests. A path source that is gone is no fault of what is
+/// installed, whose reference is its record: it is noted.
+fn look_at_lock(
+    project: &Project,
+    lock: &Lock,
+    report: &mut VerifyReport,
+) -> Result<(), InstallError> {
     let requires = &project.manifest.requires;
-    let sources = Sources::open(project, requires)?;
-    let problems = lock_problems(project, &sources, requires, lock);
-    let finding = |kind, message| Finding {
-        package: None,
-        slot: None,
-        path: None,
-        kind,
-        message,
+    let sources = match Sources::open(project, requires) {
+        Err(error @ InstallError::PathSource { .. }) => {
+            let text = format!("vibe.lock was not held against the manifests: {error}");
+            report.notes.push(text);
+            return Ok(());
+        }
+        sources => sources?,
     };
-    Ok(problems
-        .iter()
-        .map(|problem| match problem.kind() {
-            LockProblemKind::OutOfDate => finding(FindingKind::Lock, problem.to_string()),
-            LockProblemKind::Integrity => finding(FindingKind::Integrity, problem.to_string()),
-        })
-        .collect())
+    for problem in lock_problems(project, &sources, requires, lock) {
+        let kind = match problem.kind() {
+            LockProblemKind::OutOfDate => FindingKind::Lock,
+            LockProblemKind::Integrity => FindingKind::Integrity,
+        };
+        report.findings.push(Finding {
+            package: None,
+            slot: None,
+            path: None,
+            kind,
+            message: problem.to_string(),
+        });
+    }
+    Ok(())
 }
 
 /// Slots that nothing needs are notes, unless their record stops the next run.
