@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::Style;
 use vibe_core::SlotName;
 use vibe_core::hook::PhaseState;
-use vibe_core::plan::{FileChange, SlotReason, Step};
+use vibe_core::plan::{FileChange, SlotReason, Step, WriteReason};
 use vibe_core::text::escape;
 use vibe_install::wording::reason;
 use vibe_install::{HookOutcome, HookRecord, RunReport};
@@ -172,13 +172,18 @@ fn placed_cells(
     cells
 }
 
-/// A change in a slot; what touches something of the user's is always named.
+/// A change in a slot; what touches something of the user's, or undoes it, is always named.
 pub(crate) fn change_line(change: &FileChange, verbose: bool) -> Option<String> {
     let shown = |path: &vibe_core::RelPath| escape(path.as_str());
     match change {
         FileChange::SetAside { path, to } => {
             Some(format!("set aside {} as {}", shown(path), shown(to)))
         }
+        FileChange::Write {
+            path,
+            because: WriteReason::Drifted,
+            ..
+        } => Some(format!("restored {}", shown(path))),
         FileChange::RemoveMade { path } if verbose => Some(format!("removed {}", shown(path))),
         FileChange::Delete { path } if verbose => Some(format!("removed {}", shown(path))),
         FileChange::Write { path, .. } if verbose => Some(format!("wrote {}", shown(path))),
@@ -313,7 +318,7 @@ mod tests {
     use super::*;
     use crate::render::testing::{hook, package, path, plain, slot};
     use vibe_core::hook::Phase;
-    use vibe_core::plan::{Keep, Place, Refresh, Remove, Undo, WriteReason};
+    use vibe_core::plan::{Keep, Place, Refresh, Remove, Undo};
     use vibe_core::{Sha256Digest, Tree, TreeId};
     use vibe_install::PhaseSummary;
 
@@ -333,11 +338,11 @@ mod tests {
     }
 
     fn refresh(package: &str) -> Step {
-        let written = FileChange::Write {
-            path: path("b.txt"),
+        let written = |name, because| FileChange::Write {
+            path: path(name),
             sha256: Sha256Digest::of(b""),
             exec: false,
-            because: WriteReason::Drifted,
+            because,
         };
         let aside = FileChange::SetAside {
             path: path("a.txt"),
@@ -350,7 +355,8 @@ mod tests {
             because: SlotReason::Drift { files: 1 },
             changes: vec![
                 aside,
-                written,
+                written("b.txt", WriteReason::Drifted),
+                written("d.txt", WriteReason::Changed),
                 FileChange::Delete {
                     path: path("c.txt"),
                 },
@@ -415,8 +421,9 @@ mod tests {
 + org.example/a     1.0.0  copy  3 files   {moved}
 ~ org.example/lint  1.0.0  copy  12 files  {drift}
     set aside a.txt as a.txt.vibe-kept
+    restored b.txt
 + org.example/new   1.0.0        1 file
-installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 250ms
+installed 2 packages, refreshed 1 package, 6 files, removed 1 package in 250ms
 "
         );
         assert_eq!(shown(&report, false), expected);
@@ -426,7 +433,7 @@ installed 2 packages, refreshed 1 package, 5 files, removed 1 package in 250ms
             "{verbose}"
         );
         assert!(
-            verbose.contains("\n    wrote b.txt\n    removed c.txt\n"),
+            verbose.contains("\n    restored b.txt\n    wrote d.txt\n    removed c.txt\n"),
             "{verbose}"
         );
     }
@@ -520,6 +527,6 @@ nothing to do: 1 package is up to date
             done: vec![refresh("org.example/a")],
             ..RunReport::default()
         };
-        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 1 file in 250ms\n"));
+        assert!(shown(&refreshed, false).ends_with("refreshed 1 package, 2 files in 250ms\n"));
     }
 }
