@@ -56,6 +56,15 @@ pub(crate) struct Executed {
     pub(crate) done: Vec<Step>,
 }
 
+/// Removes what a run keeps only while it works, and what one that was killed left of it.
+pub(crate) fn clear_staging(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
+    for left in project.layout.clear_staging()? {
+        let text = format!("{left}, which a run left, could not be removed");
+        context.observer.observe(&Event::Warning(text));
+    }
+    Ok(())
+}
+
 /// Why an execution stopped before its commit.
 enum Stop {
     Failed(InstallError),
@@ -120,7 +129,9 @@ impl<'a> Execution<'a> {
                 .observer
                 .observe(&Event::Warning(error.to_string()));
         }
+        let cleared = clear_staging(self.context, self.project);
         outcome?;
+        cleared?;
         prune_runs(&self.project.layout)?;
         Ok(Executed {
             run: self.run,
@@ -160,10 +171,7 @@ impl<'a> Execution<'a> {
         let place = &self.project.layout;
         place.prepare()?;
         fresh::remove(place)?;
-        for left in place.clear_staging()? {
-            let text = format!("{left} of an earlier run could not be removed");
-            self.context.observer.observe(&Event::Warning(text));
-        }
+        clear_staging(self.context, self.project)?;
         self.write_support_files(&self.planned.lock)?;
         Ok(())
     }

@@ -15,7 +15,7 @@ use vibe_plan::gate::{Gate, GateInputs, gate};
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::execution::Execution;
+use crate::execution::{Execution, clear_staging};
 use crate::freshness;
 use crate::opening::{Opened, open, refuse_reentry};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
@@ -242,13 +242,11 @@ pub(crate) fn finish(
         return Ok(report);
     }
     if idle {
-        if let Opened::Locked { .. } = &opened {
+        if let Opened::Locked { .. } = opened {
+            clear_staging(context, project)?;
             let execution = Execution::new(context, project, planned);
             report.up_to_date = !execution.write_support_files(&planned.lock)?;
-        }
-        let remembered = freshness::write(context, project, planned);
-        if let (Err(error), Opened::Locked { .. }) = (remembered, &opened) {
-            return Err(error);
+            freshness::write(context, project, planned)?;
         }
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
