@@ -56,8 +56,14 @@ pub(crate) struct Executed {
     pub(crate) done: Vec<Step>,
 }
 
-/// Removes what a run keeps only while it works, and what one that was killed left of it.
-pub(crate) fn clear_staging(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
+/// Removes what a run keeps only while it works, and what one that was killed left: staging, and
+/// directories of slots that hold nothing.
+pub(crate) fn tidy(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
+    layout::remove_empty_slots(&project.layout)?;
+    clear_staging(context, project)
+}
+
+fn clear_staging(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
     for left in project.layout.clear_staging()? {
         let text = format!("{left}, which a run left, could not be removed");
         context.observer.observe(&Event::Warning(text));
@@ -129,9 +135,9 @@ impl<'a> Execution<'a> {
                 .observer
                 .observe(&Event::Warning(error.to_string()));
         }
-        let cleared = clear_staging(self.context, self.project);
+        let tidied = tidy(self.context, self.project);
         outcome?;
-        cleared?;
+        tidied?;
         prune_runs(&self.project.layout)?;
         Ok(Executed {
             run: self.run,

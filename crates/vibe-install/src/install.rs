@@ -15,7 +15,7 @@ use vibe_plan::gate::{Gate, GateInputs, gate};
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::execution::{Execution, clear_staging};
+use crate::execution::{Execution, tidy};
 use crate::freshness;
 use crate::opening::{Opened, open, refuse_reentry};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
@@ -243,7 +243,7 @@ pub(crate) fn finish(
     }
     if idle {
         if let Opened::Locked { .. } = opened {
-            clear_staging(context, project)?;
+            tidy(context, project)?;
             let execution = Execution::new(context, project, planned);
             report.up_to_date = !execution.write_support_files(&planned.lock)?;
             freshness::write(context, project, planned)?;

@@ -46,6 +46,16 @@ pub(crate) fn remove_tree_insisting(path: &Path) -> Result<(), RemoveError> {
     vibe_fs::remove_tree(path)
 }
 
+/// Removes the tree `path` in one step: it is moved to `staged`, a free name in staging, and removed
+/// there, so that a kill in between leaves all of it or nothing, and never a part that looks as if
+/// somebody had changed it. What cannot be moved is removed where it is.
+pub(crate) fn remove_at_once(path: &Path, staged: &Path) -> Result<(), RemoveError> {
+    match rename_insisting(path, staged) {
+        Ok(()) => remove_tree_insisting(staged),
+        Err(_) => remove_tree_insisting(path),
+    }
+}
+
 /// Makes the directories above `path`, also below a directory that its owner may not change.
 pub(crate) fn create_parents_insisting(root: &Path, path: &RelPath) -> Result<(), ParentError> {
     match vibe_fs::create_parents(root, path) {

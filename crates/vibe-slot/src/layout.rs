@@ -214,6 +214,27 @@ pub fn list_slots(layout: &Layout) -> Result<(Vec<SlotName>, Vec<String>), SlotE
     Ok((slots, strays))
 }
 
+/// Removes directories of slots, and of packages, that hold nothing: what a removal leaves that was
+/// cut short at its end.
+///
+/// # Errors
+/// `vibedeps/` or the directory of a package cannot be listed, or an empty one not removed.
+pub fn remove_empty_slots(layout: &Layout) -> Result<(), SlotError> {
+    for slot in list_slots(layout)?.0 {
+        vibe_fs::remove_empty_directory(&layout.slot(&slot))?;
+    }
+    if !is_directory(&layout.vibedeps())? {
+        return Ok(());
+    }
+    for entry in vibe_fs::list_dir(&layout.vibedeps())? {
+        let is_package = is_package_directory(&entry.relative.to_string_lossy());
+        if is_package && entry.stat.kind == EntryKind::Directory {
+            vibe_fs::remove_empty_directory(&layout.vibedeps().join(&entry.relative))?;
+        }
+    }
+    Ok(())
+}
+
 fn is_package_directory(name: &str) -> bool {
     SlotName::from_directories(name, "0.0.0").is_some()
 }
@@ -468,5 +489,28 @@ mod tests {
         symlink(&elsewhere, &ignore).unwrap();
         assert!(write_support_files(&world.layout, &[], true).unwrap());
         assert!(!ignore.is_symlink(), "a link is replaced");
+    }
+
+    #[test]
+    fn only_directories_of_slots_that_hold_nothing_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = Layout::new(directory.path().to_path_buf());
+        remove_empty_slots(&layout).unwrap();
+        layout.prepare().unwrap();
+        let vibedeps = layout.vibedeps();
+        for path in [
+            "a.b.x/1.0.0",
+            "a.b.y",
+            "a.b.z/1.0.0/d",
+            "a.b.z/2.0.0",
+            "a.b.w/odd",
+            "boot",
+        ] {
+            std::fs::create_dir_all(vibedeps.join(path)).unwrap();
+        }
+        remove_empty_slots(&layout).unwrap();
+        let left = |path: &str| vibedeps.join(path).exists();
+        assert!(!left("a.b.x") && !left("a.b.y") && !left("a.b.z/2.0.0"));
+        assert!(left("a.b.z/1.0.0/d") && left("a.b.w/odd") && left("boot") && left(".state"));
     }
 }

@@ -14,8 +14,7 @@ use vibe_core::{RelPath, Sha256Digest, SlotName, TreeId};
 use vibe_fs::{EntryKind, Guard, ParentError, stat_of};
 
 use crate::access::{
-    create_parents_insisting, insisting, remove_empty_insisting, remove_tree_insisting,
-    rename_insisting,
+    create_parents_insisting, insisting, remove_at_once, remove_empty_insisting, rename_insisting,
 };
 use crate::error::SlotError;
 use crate::layout::Layout;
@@ -208,7 +207,7 @@ impl Refresher<'_> {
     fn apply(&self, change: &FileChange, staged: &Path) -> Result<(), SlotError> {
         match change {
             FileChange::SetAside { path, to } => self.set_aside(path, to),
-            FileChange::RemoveMade { path } => self.remove_made(path),
+            FileChange::RemoveMade { path } => self.remove_made(path, staged),
             FileChange::Delete { path } => self.delete(path),
             FileChange::Write { path, .. } => self.write(path, staged),
         }
@@ -226,11 +225,11 @@ impl Refresher<'_> {
         Ok(rename_insisting(&from, &target)?)
     }
 
-    fn remove_made(&self, path: &RelPath) -> Result<(), SlotError> {
+    fn remove_made(&self, path: &RelPath, staged: &Path) -> Result<(), SlotError> {
         if !self.is_reachable("remove", path)? {
             return Ok(());
         }
-        Ok(remove_tree_insisting(&path.under(&self.root))?)
+        Ok(remove_at_once(&path.under(&self.root), staged)?)
     }
 
     fn delete(&self, path: &RelPath) -> Result<(), SlotError> {

@@ -6,9 +6,10 @@ use vibe_core::{RelPath, SlotName};
 use vibe_fs::error::shown;
 use vibe_fs::{EntryKind, Guard};
 
-use crate::access::{insisting, remove_empty_insisting, remove_tree_insisting};
+use crate::access::{insisting, remove_at_once, remove_empty_insisting};
 use crate::error::SlotError;
 use crate::layout::Layout;
+use crate::record::{RecordOnDisk, read_record};
 
 /// What became of the files that should go.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,8 +23,9 @@ pub struct Removed {
     pub slot_gone: bool,
 }
 
-/// Removes what `step` names, then the record, the directories left empty, the slot and the
-/// directory of its package if nothing is left in them. What is absent already is no error.
+/// Removes what `step` names, then the directories left empty, the record, the slot and the
+/// directory of its package if nothing is left in them. What is absent already is no error. The
+/// record goes late, since only it tells a later run which directories were payload.
 ///
 /// # Errors
 /// The slot is reached through a link, or a file call failed other than by removing.
@@ -38,15 +40,29 @@ pub fn remove(layout: &Layout, step: &Remove) -> Result<Removed, SlotError> {
             let removed = remove_made(layout, &step.slot, path);
             outcome.note(path, removed);
         }
-        remove_record(layout, &step.slot, &mut outcome);
-        for path in step.files.iter().chain(&step.made) {
+        let recorded = recorded_paths(layout, &step.slot)?;
+        for path in step.files.iter().chain(&step.made).chain(&recorded) {
             remove_empty_insisting(&layout.slot(&step.slot), path)?;
         }
+        remove_record(layout, &step.slot, &mut outcome);
         vibe_fs::remove_empty_directory(&layout.slot(&step.slot))?;
         vibe_fs::remove_empty_directory(&layout.package(&step.slot))?;
     }
     outcome.slot_gone = !layout.has_slot(&step.slot)?;
     Ok(outcome)
+}
+
+/// The recorded paths, also of files that are gone: a removal that was cut short left their
+/// directories.
+fn recorded_paths(layout: &Layout, slot: &SlotName) -> Result<Vec<RelPath>, SlotError> {
+    let paths = match read_record(layout, slot)? {
+        RecordOnDisk::Valid { record, .. } => {
+            let rows = record.tree.rows().iter();
+            rows.map(|row| row.path.clone()).collect()
+        }
+        _ => Vec::new(),
+    };
+    Ok(paths)
 }
 
 impl Removed {
@@ -91,7 +107,7 @@ fn remove_made(layout: &Layout, slot: &SlotName, path: &RelPath) -> Result<bool,
     if !is_reachable(layout, slot, path)? || vibe_fs::stat_of(&full)?.is_none() {
         return Ok(false);
     }
-    remove_tree_insisting(&full)?;
+    remove_at_once(&full, &layout.staging().join("made"))?;
     Ok(true)
 }
 
@@ -163,6 +179,23 @@ mod tests {
         assert_eq!((outcome.removed, outcome.slot_gone), (1, false));
         let names: Vec<String> = world.snapshot().into_keys().collect();
         assert_eq!(names, ["a", "a/edited"], "the record goes, the rest stays");
+    }
+
+    #[test]
+    fn a_removal_cut_short_leaves_no_directories_to_the_next() {
+        let world = World::with(&Package::new(&[("a/b/c", "1"), ("d", "1")]));
+        fs::remove_file(world.at("a/b/c")).unwrap();
+        let outcome = removed(&world, &["d"], &[]);
+        assert_eq!((outcome.removed, outcome.slot_gone), (1, true));
+    }
+
+    #[test]
+    fn nothing_of_a_removed_tree_stays_in_staging() {
+        let world = World::with(&Package::new(&[]));
+        world.write("out/deep/x", "m");
+        world.write("other/x", "m");
+        assert_eq!(removed(&world, &[], &["other", "out"]).removed, 2);
+        assert!(world.staged().is_empty());
     }
 
     #[test]
