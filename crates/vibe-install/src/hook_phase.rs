@@ -252,16 +252,11 @@ impl Execution<'_> {
         let mut watcher = Watcher {
             execution: self,
             hook,
-            error: None,
         };
         let context = watcher.execution.context;
-        let outcome = context
+        Ok(context
             .runner
-            .run(&invocation, &mut watcher, context.cancel);
-        match watcher.error {
-            Some(error) => Err(error),
-            None => Ok(outcome),
-        }
+            .run(&invocation, &mut watcher, context.cancel))
     }
 
     fn hook_environment(&self, hook: &RunHook, fetched: &Fetched) -> BuiltEnvironment {
@@ -514,7 +509,6 @@ impl Execution<'_> {
 struct Watcher<'w, 'e> {
     execution: &'w mut Execution<'e>,
     hook: &'w RunHook,
-    error: Option<InstallError>,
 }
 
 impl HookWatcher for Watcher<'_, '_> {
@@ -524,7 +518,12 @@ impl HookWatcher for Watcher<'_, '_> {
             process: Some(process),
         };
         self.execution.mark_running(&self.hook.slot, Some(running));
-        self.error = self.execution.save_state(Durability::Unsynced).err();
+        // The hook runs already and can only be seen to its end, where its outcome is saved.
+        if let Err(error) = self.execution.save_state(Durability::Unsynced) {
+            let text = format!("which process the hook is could not be noted: {error}");
+            let observer = self.execution.context.observer;
+            observer.observe(&Event::Warning(text));
+        }
     }
 
     fn output(&mut self, line: &[u8]) {
