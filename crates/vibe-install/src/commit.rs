@@ -1,5 +1,7 @@
 //! The commit: lock and manifest switch together, or not at all.
 
+use std::path::PathBuf;
+
 use vibe_core::formats::lock::LOCK_NAME;
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::{RelPath, Sha256Digest};
@@ -7,6 +9,15 @@ use vibe_slot::redo::{self, Redo, RedoFile};
 
 use crate::error::InstallError;
 use crate::project::{LockFile, Project};
+
+/// Why a commit failed.
+#[derive(Debug)]
+pub(crate) enum CommitError {
+    /// Nothing is switched: the run never happened.
+    Before(InstallError),
+    /// The redo file is there, so the run counts. The next one finishes it.
+    After(InstallError),
+}
 
 /// What a run switches.
 #[derive(Debug, Clone, Default)]
@@ -59,16 +70,15 @@ impl Commit {
     /// Writes the redo file, from which instant the run counts, and applies it.
     ///
     /// # Errors
-    /// The manifest is not as it was read, or another file is neither as before nor as after:
-    /// then nothing is switched. Or a file call failed.
-    pub(crate) fn apply(&self, project: &Project) -> Result<(), InstallError> {
+    /// [`CommitError::Before`]: the manifest is not as it was read, another file is neither as
+    /// before nor as after, or the redo file could not be written. [`CommitError::After`]: a file
+    /// call failed later.
+    pub(crate) fn apply(&self, project: &Project) -> Result<(), CommitError> {
         let now = project
             .bytes_of(MANIFEST_NAME)
             .map(|bytes| Sha256Digest::of(&bytes));
         if now != self.manifest_read {
-            return Err(InstallError::ChangedMeanwhile {
-                path: project.root.join(MANIFEST_NAME),
-            });
+            return Err(changed_meanwhile(project.root.join(MANIFEST_NAME)));
         }
         if self.is_empty() {
             return Ok(());
@@ -76,12 +86,23 @@ impl Commit {
         let redo = Redo {
             files: self.files.clone(),
         };
-        redo::write(&project.layout, &redo)?;
-        match redo::apply(&project.layout, &redo)?.dropped {
-            None => Ok(()),
-            Some(path) => Err(InstallError::ChangedMeanwhile {
-                path: path.under(&project.root),
-            }),
+        if let Err(error) = redo::write(&project.layout, &redo) {
+            // It may lie there nevertheless: where only its sync failed.
+            return Err(match redo::discard(&project.layout) {
+                Ok(()) => CommitError::Before(error.into()),
+                Err(_) => CommitError::After(error.into()),
+            });
+        }
+        match redo::apply(&project.layout, &redo) {
+            Ok(applied) => match applied.dropped {
+                None => Ok(()),
+                Some(path) => Err(changed_meanwhile(path.under(&project.root))),
+            },
+            Err(error) => Err(CommitError::After(error.into())),
         }
     }
+}
+
+fn changed_meanwhile(path: PathBuf) -> CommitError {
+    CommitError::Before(InstallError::ChangedMeanwhile { path })
 }

@@ -20,7 +20,7 @@ use vibe_slot::remove::{discard_new, remove};
 use vibe_slot::undo::UndoStore;
 use vibe_slot::{fresh, layout};
 
-use crate::commit::Commit;
+use crate::commit::{Commit, CommitError};
 use crate::error::InstallError;
 use crate::evidence::{
     HookOutcome, HookRecord, RunRecord, milliseconds, prune_runs, run_name, time_text, write_run,
@@ -71,10 +71,12 @@ fn clear_staging(context: &Context<'_>, project: &Project) -> Result<(), Install
     Ok(())
 }
 
-/// Why an execution stopped before its commit.
+/// Why an execution stopped before its commit was done.
 enum Stop {
     Failed(InstallError),
     PreInstall(Box<HookRecord>),
+    /// In its commit, from where there is no way back.
+    Committed(InstallError),
 }
 
 impl From<InstallError> for Stop {
@@ -229,8 +231,10 @@ impl<'a> Execution<'a> {
             }
         }
         self.check_cancelled()?;
-        commit.apply(self.project)?;
-        Ok(())
+        commit.apply(self.project).map_err(|error| match error {
+            CommitError::Before(error) => Stop::Failed(error),
+            CommitError::After(error) => Stop::Committed(error),
+        })
     }
 
     /// Every row that the plan asks for, written before the first byte of payload changes, and
@@ -430,7 +434,7 @@ impl<'a> Execution<'a> {
     /// the lock's, and the slot whose preparation failed. An interrupt leaves everything as a crash
     /// would.
     fn stop_before_commit(&mut self, stop: Stop) -> InstallError {
-        if let Stop::Failed(error @ InstallError::Interrupted) = stop {
+        if let Stop::Failed(error @ InstallError::Interrupted) | Stop::Committed(error) = stop {
             return error;
         }
         let mut not_undone = Vec::new();
@@ -442,7 +446,7 @@ impl<'a> Execution<'a> {
                 }
                 self.pre_install_error(*hook, not_undone)
             }
-            (Stop::Failed(error), outcome) => {
+            (Stop::Failed(error) | Stop::Committed(error), outcome) => {
                 if let Err(also) = outcome {
                     let text = format!("going back failed, too: {also}");
                     self.context.observer.observe(&Event::Warning(text));
@@ -466,7 +470,7 @@ impl<'a> Execution<'a> {
     fn go_back(&mut self, stop: &Stop, not_undone: &mut Vec<String>) -> Result<(), InstallError> {
         let failed = match stop {
             Stop::PreInstall(hook) => Some(hook.slot.clone()),
-            Stop::Failed(_) => None,
+            Stop::Failed(_) | Stop::Committed(_) => None,
         };
         let refreshed: Vec<SlotName> = self.undo.slots().cloned().collect();
         if let Some(slot) = failed.filter(|slot| !refreshed.contains(slot)) {
