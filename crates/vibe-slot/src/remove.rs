@@ -1,7 +1,6 @@
 //! Removing slots that nothing needs, and slots that a failed run had just made.
 
 use vibe_core::plan::Remove;
-use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::{RelPath, SlotName};
 use vibe_fs::error::shown;
 use vibe_fs::{EntryKind, Guard};
@@ -16,8 +15,7 @@ use crate::record::{RecordOnDisk, read_record};
 pub struct Removed {
     /// Files and made paths removed.
     pub removed: usize,
-    /// What should have gone and stayed, since it is something else now or could not be removed:
-    /// paths in the slot, escaped.
+    /// What should have gone and stayed, since it is something else now: paths in the slot.
     pub left: Vec<String>,
     /// Whether the slot's directory is gone.
     pub slot_gone: bool,
@@ -28,23 +26,35 @@ pub struct Removed {
 /// record goes late, since only it tells a later run which directories were payload.
 ///
 /// # Errors
-/// The slot is reached through a link, or a file call failed other than by removing.
+/// The slot is reached through a link, or a file call failed. Whatever can go is gone then, but
+/// the record stays, so that a later run tries again.
 pub fn remove(layout: &Layout, step: &Remove) -> Result<Removed, SlotError> {
     let mut outcome = Removed::default();
     if layout.has_slot(&step.slot)? {
-        for path in &step.files {
+        let files = step.files.iter().map(|path| {
             let removed = remove_file(layout, &step.slot, path);
-            outcome.note(path, removed);
-        }
-        for path in &step.made {
+            (path, removed)
+        });
+        let made = step.made.iter().map(|path| {
             let removed = remove_made(layout, &step.slot, path);
-            outcome.note(path, removed);
+            (path, removed)
+        });
+        let mut failure = None;
+        for (path, removed) in files.chain(made) {
+            match removed {
+                Ok(removed) => outcome.removed += usize::from(removed),
+                Err(SlotError::Unplanned { .. }) => outcome.left.push(path.to_string()),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
         }
         let recorded = recorded_paths(layout, &step.slot)?;
         for path in step.files.iter().chain(&step.made).chain(&recorded) {
             remove_empty_insisting(&layout.slot(&step.slot), path)?;
         }
-        remove_record(layout, &step.slot, &mut outcome);
+        remove_record(layout, &step.slot)?;
         vibe_fs::remove_empty_directory(&layout.slot(&step.slot))?;
         vibe_fs::remove_empty_directory(&layout.package(&step.slot))?;
     }
@@ -63,16 +73,6 @@ fn recorded_paths(layout: &Layout, slot: &SlotName) -> Result<Vec<RelPath>, Slot
         _ => Vec::new(),
     };
     Ok(paths)
-}
-
-impl Removed {
-    fn note(&mut self, path: &RelPath, outcome: Result<bool, SlotError>) {
-        match outcome {
-            Ok(true) => self.removed += 1,
-            Ok(false) => {}
-            Err(_) => self.left.push(path.to_string()),
-        }
-    }
 }
 
 /// Whether the directory above `path` can be reached without a link.
@@ -111,12 +111,11 @@ fn remove_made(layout: &Layout, slot: &SlotName, path: &RelPath) -> Result<bool,
     Ok(true)
 }
 
-fn remove_record(layout: &Layout, slot: &SlotName, outcome: &mut Removed) {
+fn remove_record(layout: &Layout, slot: &SlotName) -> Result<(), SlotError> {
     let path = layout.record(slot);
     let is_file = |stat: &vibe_fs::Stat| stat.kind == EntryKind::File;
-    if insisting(&path, || vibe_fs::remove_file_if(&path, is_file)).is_err() {
-        outcome.left.push(RECORD_NAME.to_owned());
-    }
+    insisting(&path, || vibe_fs::remove_file_if(&path, is_file))?;
+    Ok(())
 }
 
 /// Removes a slot that was new in this run, whatever its hooks left in it. Returns what could not
