@@ -18,7 +18,7 @@ use crate::access::{
 };
 use crate::error::SlotError;
 use crate::layout::Layout;
-use crate::record::write_record;
+use crate::record::{recorded_paths, write_record};
 use crate::source::PayloadSource;
 
 /// What placing or refreshing a slot really did.
@@ -160,10 +160,18 @@ pub fn refresh(
         root: layout.slot(&step.slot),
         slot: &step.slot,
     };
+    let recorded = recorded_paths(layout, &step.slot)?;
     let mut files_written = 0;
     for (index, change) in step.changes.iter().enumerate() {
         refresher.apply(change, &staged(staging.path(), index))?;
         files_written += usize::from(matches!(change, FileChange::Write { .. }));
+    }
+    // Of files that a refresh cut short removed, the directories may be left.
+    for path in recorded
+        .iter()
+        .filter(|path| record.tree.get(path).is_none())
+    {
+        remove_empty_insisting(&refresher.root, path)?;
     }
     Ok(Placed {
         link_mode: LinkMode::Copy,
@@ -611,5 +619,17 @@ mod tests {
             assert_eq!(shown(&world, "d/user.vibe-kept").as_deref(), Some("u"));
             assert_eq!(shown(&world, "d/b"), None);
         });
+    }
+
+    #[test]
+    fn directories_that_a_refresh_cut_short_left_empty_go() {
+        let old = Package::new(&[("d/n/x", "1"), ("kept/x", "1"), ("y", "1")]);
+        let world = World::with(&old);
+        fs::remove_file(world.at("d/n/x")).unwrap();
+        fs::remove_file(world.at("kept/x")).unwrap();
+        let new = Package::new(&[("kept/x", "1"), ("y", "1")]);
+        refreshed(&world, &new, Vec::new()).unwrap();
+        let names: Vec<String> = world.snapshot().into_keys().collect();
+        assert_eq!(names, [".vibe-slot.toml", "kept", "y"]);
     }
 }

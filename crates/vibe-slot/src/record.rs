@@ -4,7 +4,7 @@ use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::record::{RecordError, SlotRecord};
 use vibe_core::limits::RECORD_BYTES;
 use vibe_core::relative_path::RECORD_NAME;
-use vibe_core::{Sha256Digest, SlotName};
+use vibe_core::{RelPath, Sha256Digest, SlotName};
 use vibe_fs::{EntryKind, ReadError, Stat, stat_of};
 
 use crate::access::rename_insisting;
@@ -126,6 +126,19 @@ pub fn set_aside(layout: &Layout, slot: &SlotName) -> Result<String, SlotError> 
     rename_insisting(&record, &kept)?;
     let suffix = &kept.as_os_str().as_encoded_bytes()[record.as_os_str().len()..];
     Ok(format!("{RECORD_NAME}{}", String::from_utf8_lossy(suffix)))
+}
+
+/// The paths that the record on disk names, also of files that are gone: what was cut short left
+/// their directories. None where there is no usable record.
+pub(crate) fn recorded_paths(layout: &Layout, slot: &SlotName) -> Result<Vec<RelPath>, SlotError> {
+    let paths = match read_record(layout, slot)? {
+        RecordOnDisk::Valid { record, .. } => {
+            let rows = record.tree.rows().iter();
+            rows.map(|row| row.path.clone()).collect()
+        }
+        _ => Vec::new(),
+    };
+    Ok(paths)
 }
 
 #[cfg(unix)]

@@ -8,7 +8,7 @@ use vibe_fs::{EntryKind, Guard};
 use crate::access::{insisting, remove_at_once, remove_empty_insisting};
 use crate::error::SlotError;
 use crate::layout::Layout;
-use crate::record::{RecordOnDisk, read_record};
+use crate::record::recorded_paths;
 
 /// What became of the files that should go.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,19 +60,6 @@ pub fn remove(layout: &Layout, step: &Remove) -> Result<Removed, SlotError> {
     }
     outcome.slot_gone = !layout.has_slot(&step.slot)?;
     Ok(outcome)
-}
-
-/// The recorded paths, also of files that are gone: a removal that was cut short left their
-/// directories.
-fn recorded_paths(layout: &Layout, slot: &SlotName) -> Result<Vec<RelPath>, SlotError> {
-    let paths = match read_record(layout, slot)? {
-        RecordOnDisk::Valid { record, .. } => {
-            let rows = record.tree.rows().iter();
-            rows.map(|row| row.path.clone()).collect()
-        }
-        _ => Vec::new(),
-    };
-    Ok(paths)
 }
 
 /// Whether the directory above `path` can be reached without a link.
