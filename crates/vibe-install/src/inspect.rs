@@ -17,6 +17,7 @@ use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_director
 use crate::fetch::{FetchOptions, fetch};
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
+use crate::opening::tell_waiting_commit;
 use crate::planning::record_error;
 use crate::project::{Project, parse_manifest};
 use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
@@ -28,6 +29,7 @@ use crate::verify::check_installed;
 /// The packages of the project. Without a lock there are none.
 pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> {
     let project = Project::require(&context.settings.start)?;
+    tell_waiting_commit(context, &project)?;
     let lock = lock_or_note(context, &project)?;
     refuse_unusable_records(&project, &lock.packages)?;
     package_summaries(&project, &lock)
@@ -66,6 +68,7 @@ pub fn hooks_list(
     package: Option<&PackageId>,
 ) -> Result<Vec<HookStatus>, InstallError> {
     let project = Project::require(&context.settings.start)?;
+    tell_waiting_commit(context, &project)?;
     let lock = lock_or_note(context, &project)?;
     check_installed(&lock, package.map_or(&[], std::slice::from_ref))?;
     let state = state_file::load(&project.layout)?;

@@ -17,7 +17,7 @@ use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
 use crate::freshness;
-use crate::opening::{Opened, open, refuse_reentry};
+use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::report::RunReport;
@@ -67,7 +67,10 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
         return Ok(report);
     }
     let opened = match request.dry_run {
-        true => Opened::Locked { _lock: None },
+        true => {
+            tell_waiting_commit(context, &project)?;
+            Opened::Locked { _lock: None }
+        }
         false => open(context, &project)?,
     };
     // Another run may have worked while this one waited.

@@ -182,6 +182,27 @@ fn finish_redo(context: &Context<'_>, project: &Project) -> Result<(), InstallEr
     Ok(())
 }
 
+/// What one who only reads says where the commit of a run waits to be finished.
+pub(crate) fn waiting_commit(project: &Project) -> Result<Option<&'static str>, InstallError> {
+    Ok(match redo::read(&project.layout)? {
+        RedoOnDisk::Complete(_) => {
+            Some("a run was cut short in its commit: the next `vibe install` finishes it")
+        }
+        RedoOnDisk::None | RedoOnDisk::Incomplete => None,
+    })
+}
+
+/// Says so where the commit of a run waits to be finished.
+pub(crate) fn tell_waiting_commit(
+    context: &Context<'_>,
+    project: &Project,
+) -> Result<(), InstallError> {
+    if let Some(text) = waiting_commit(project)? {
+        context.observer.observe(&Event::Note(text.to_owned()));
+    }
+    Ok(())
+}
+
 fn end_leftover_hooks(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
     let boot = vibe_fs::boot_id();
     for (slot, row) in &state_file::load(&project.layout)?.slots {

@@ -15,12 +15,11 @@ use vibe_resolver::lock_check::LockProblemKind;
 use vibe_slot::examine::examine;
 use vibe_slot::layout::list_slots;
 use vibe_slot::record::{RecordOnDisk, read_record};
-use vibe_slot::redo::{self, RedoOnDisk};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::hook_phase::chain;
-use crate::opening::open_to_read;
+use crate::opening::{open_to_read, waiting_commit};
 use crate::planning::{interest, record_error};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
@@ -36,10 +35,8 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
     check_installed(&lock, packages)?;
     let state = state_file::load(&project.layout)?;
     let mut report = VerifyReport::default();
-    if let RedoOnDisk::Complete(_) = redo::read(&project.layout)? {
-        let text = "a run was cut short in its commit: the next `vibe install` finishes it";
-        report.notes.push(text.to_owned());
-    }
+    let waiting = waiting_commit(&project)?;
+    report.notes.extend(waiting.map(str::to_owned));
     if packages.is_empty() {
         look_at_lock(&project, &lock, &mut report)?;
     }
