@@ -12,6 +12,8 @@
 
 #[cfg(unix)]
 mod corpus;
+#[cfg(target_os = "linux")]
+mod crash;
 mod documentation;
 #[cfg(unix)]
 mod hook_failures;
@@ -29,9 +31,13 @@ mod install;
 mod list;
 mod lock;
 mod manifest;
+#[cfg(target_os = "linux")]
+mod nothing_to_do;
 mod output;
 mod ownership;
 mod quickstart;
+mod rerun;
 mod runs;
 mod support;
 mod verify;
+mod waiting;

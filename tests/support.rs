@@ -328,3 +328,68 @@ pub fn refused(world: &World, arguments: &[&str], code: i32, parts: &[&str]) -> 
     before.assert_unchanged(&outside_state(world));
     run
 }
+
+/// The first lines of a hook that tells, outside the project, that it ran: see [`hook_log`].
+pub const LOGGED: &str =
+    "set -e\necho \"$VIBE_PACKAGE_NAME $VIBE_HOOK_PHASE\" >> \"$HOME/hook.log\"\n";
+
+/// The runs of hooks that begin with [`LOGGED`], in order: `name phase` each.
+pub fn hook_log(world: &World) -> Vec<String> {
+    lines(world.home().join("hook.log"))
+}
+
+/// The lines of a file; none where it is absent.
+pub fn lines(path: impl AsRef<Path>) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// What the project has, without times and without what belongs to this machine alone.
+pub fn installed(world: &World) -> vibe_testkit::TreeSnapshot {
+    let mut snapshot = world.snapshot().ignoring_times();
+    let is_ours = |path: &str| path.starts_with("vibedeps/.state/") || path == "vibedeps/.state";
+    snapshot.entries.retain(|path, _| !is_ours(path));
+    snapshot
+}
+
+/// Whether the machine state names the process of a hook that runs.
+pub fn knows_process(world: &World) -> bool {
+    let state = world.project().join("vibedeps/.state/slots.toml");
+    lines(state).iter().any(|line| line.starts_with("pid = "))
+}
+
+/// Whether strace can be used here. Says that a test is skipped where it cannot.
+#[cfg(target_os = "linux")]
+pub fn strace_works() -> bool {
+    let tried = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "true"])
+        .output();
+    let works = tried.is_ok_and(|output| output.status.success());
+    if !works {
+        eprintln!("skipped: there is no strace on this machine that may trace");
+    }
+    works
+}
+
+/// `command` under strace, threads and children too, with a line for each call in `log`.
+#[cfg(target_os = "linux")]
+pub fn strace(command: &Command, log: &Path, options: &[&str]) -> Command {
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-qq", "-o"])
+        .arg(log)
+        .args(options)
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    strace
+}
