@@ -480,20 +480,17 @@ fn no_role(root: &Reader<'_>) -> Diagnostic {
     }
 }
 
-/// An empty table says nothing and passes.
 fn check_no_package_tables(root: &mut Reader<'_>) -> Result<(), Diagnostic> {
-    for name in PACKAGE_TABLES {
-        let Some(field) = root.field(name) else {
-            continue;
-        };
-        if field.as_table(name).is_none_or(|table| !table.is_empty()) {
-            let message =
-                format!("[{name}] belongs to a package, and this manifest has no [package]");
-            let hint = "move it to the manifest of the package that it is about";
-            return Err(field.key_error(message).hint(hint));
-        }
-    }
-    Ok(())
+    let found = PACKAGE_TABLES
+        .into_iter()
+        .find_map(|name| Some((name, root.field(name)?)));
+    let Some((name, field)) = found else {
+        return Ok(());
+    };
+    let message = format!("[{name}] belongs to a package, and this manifest has no [package]");
+    Err(field
+        .key_error(message)
+        .hint("move it to the manifest of the package that it is about"))
 }
 
 fn read_project(root: &mut Reader<'_>, notes: &mut Notes) -> Result<Option<Project>, Diagnostic> {

@@ -268,11 +268,6 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// Whether the table holds nothing.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
     /// Keys that are accepted and mean nothing here.
     pub(crate) fn accept(&mut self, keys: &[&'static str]) {
         self.asked.extend(keys);
