@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use vibe_core::formats::decode::decode;
 use vibe_core::limits::RECORD_BYTES;
 use vibe_core::version::parse_version;
 use vibe_core::{Group, Name, PackageId, Tree, Version};
@@ -95,8 +96,8 @@ impl DirectoryRegistry {
             path: path.clone(),
             source,
         };
-        let text = std::str::from_utf8(&bytes).map_err(|_| refused(None))?;
-        let tree = Tree::from_text(text).map_err(|error| refused(Some(error)))?;
+        let text = decode(&bytes).map_err(|_| refused(None))?;
+        let tree = Tree::from_text(&text).map_err(|error| refused(Some(error)))?;
         Ok(Some(tree))
     }
 
@@ -244,6 +245,10 @@ mod tests {
         let file = directory.path().join("org.a/x/v1.0.0+b.tree");
         let text = format!("exec 1 a {}\n", Sha256Digest::of(b""));
         fs::write(&file, &text).unwrap();
+        let tree = registry.published_tree(&package, &version).unwrap();
+        assert_eq!(tree.unwrap().to_text(), text);
+        let on_windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        fs::write(&file, on_windows).unwrap();
         let tree = registry.published_tree(&package, &version).unwrap();
         assert_eq!(tree.unwrap().to_text(), text);
         for malformed in [&b"file\n"[..], b"\xff"] {

@@ -1,5 +1,6 @@
 //! Slot records on disk.
 
+use vibe_core::formats::decode::decode;
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::record::{RecordError, SlotRecord};
 use vibe_core::limits::RECORD_BYTES;
@@ -59,10 +60,11 @@ pub fn read_record(layout: &Layout, slot: &SlotName) -> Result<RecordOnDisk, Slo
 }
 
 fn judge(slot: &SlotName, bytes: &[u8], stat: Stat) -> RecordOnDisk {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return RecordOnDisk::Malformed(Diagnostic::new("the slot record is not UTF-8 text"));
+    let text = match decode(bytes) {
+        Ok(text) => text,
+        Err(diagnostic) => return RecordOnDisk::Malformed(diagnostic),
     };
-    match SlotRecord::parse(text) {
+    match SlotRecord::parse(&text) {
         Ok(record) if SlotName::new(&record.package, &record.version) == *slot => {
             RecordOnDisk::Valid {
                 record,
@@ -198,6 +200,24 @@ mod tests {
                 assert!(matches!(r, RecordOnDisk::Malformed(_)), "{r:?}")
             });
         }
+    }
+
+    #[test]
+    fn a_record_with_a_byte_order_mark_and_carriage_returns_is_read() {
+        let record = Package::new(&[("a", "1")]).record();
+        let text = format!("\u{feff}{}", record.render().replace('\n', "\r\n"));
+        check(text.as_bytes(), |found| {
+            let RecordOnDisk::Valid {
+                record: read,
+                sha256,
+                ..
+            } = found
+            else {
+                panic!("{found:?}");
+            };
+            assert_eq!(read, record);
+            assert_eq!(sha256, Sha256Digest::of(text.as_bytes()), "of the bytes");
+        });
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reading and writing the machine state.
 
-use vibe_core::formats::diagnostic::Diagnostic;
+use vibe_core::formats::decode::decode;
 use vibe_core::formats::state::MachineState;
 use vibe_core::limits::RECORD_BYTES;
 use vibe_fs::Durability;
@@ -22,8 +22,7 @@ pub fn load(layout: &Layout) -> Result<MachineState, SlotError> {
         path: shown(&path),
         source: Box::new(source),
     };
-    let text = String::from_utf8(bytes)
-        .map_err(|_| refused(Diagnostic::new("the machine state is not UTF-8 text").into()))?;
+    let text = decode(&bytes).map_err(|diagnostic| refused(diagnostic.into()))?;
     MachineState::parse(&text).map_err(refused)
 }
 
@@ -63,6 +62,17 @@ mod tests {
             assert_eq!(load(&world.layout).unwrap(), state);
         }
         assert!(world.staged().is_empty());
+    }
+
+    #[test]
+    fn a_state_with_a_byte_order_mark_and_carriage_returns_is_read() {
+        let world = World::new();
+        let mut state = MachineState::default();
+        let row = Package::new(&[("a", "1")]).row();
+        state.slots.insert(world.slot.clone(), row);
+        let text = format!("\u{feff}{}", state.render().replace('\n', "\r\n"));
+        std::fs::write(world.layout.slots_file(), text).unwrap();
+        assert_eq!(load(&world.layout).unwrap(), state);
     }
 
     #[test]
