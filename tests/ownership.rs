@@ -297,6 +297,14 @@ fn the_files_for_git_keep_payload_in_and_what_is_of_this_machine_out() {
 }
 
 #[test]
+fn a_first_run_that_fails_leaves_nothing_of_this_machine_to_commit() {
+    let world = World::new();
+    world.require(&[("org.example/nowhere", "*")]);
+    vibe(&world, &["install"]).expect(1);
+    assert_eq!(world.read("vibedeps/.gitignore"), "!*\n/.state/\n");
+}
+
+#[test]
 fn a_path_source_ships_neither_git_nor_what_it_ignores() {
     let world = World::new();
     let source = package("1.0.0")

@@ -307,12 +307,14 @@ fn redacted_word(word: &str) -> String {
     format!("{shown}{rest}")
 }
 
-/// The project but for its machine state, which a refused run may touch (the lock between runs).
+/// The project but for its machine state, which a refused run may touch (the lock between runs), and
+/// for what hides that state from version control.
 pub fn outside_state(world: &World) -> TreeSnapshot {
     let mut snapshot = world.snapshot();
-    snapshot
-        .entries
-        .retain(|path, _| path != "vibedeps" && !path.starts_with("vibedeps/.state"));
+    let support = ["vibedeps", "vibedeps/.gitattributes", "vibedeps/.gitignore"];
+    snapshot.entries.retain(|path, _| {
+        !support.contains(&path.as_str()) && !path.starts_with("vibedeps/.state")
+    });
     snapshot
 }
 

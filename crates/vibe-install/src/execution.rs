@@ -200,9 +200,8 @@ impl<'a> Execution<'a> {
             .map(|(slot, _)| slot.clone());
         let with_hooks: BTreeSet<SlotName> = locked.chain(with_row).collect();
         let with_hooks: Vec<SlotName> = with_hooks.into_iter().collect();
-        let project = self.project.manifest.project.as_ref();
-        let vendor = project.is_none_or(|project| project.vendor);
         let layout = &self.project.layout;
+        let vendor = self.project.vendor();
         Ok(layout::write_support_files(layout, &with_hooks, vendor)?)
     }
 

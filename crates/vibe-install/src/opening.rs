@@ -6,6 +6,7 @@ use vibe_core::Event;
 use vibe_core::text::escape;
 use vibe_fs::{FileLock, FsError, Holder, LockOutcome, canonical_directory, read_holder};
 use vibe_hooks::leftover::{Leftover, end_leftover_group};
+use vibe_slot::layout::begin_support_files;
 use vibe_slot::redo::{self, RedoOnDisk};
 use vibe_slot::{SlotError, state_file};
 
@@ -96,6 +97,7 @@ pub(crate) fn open(context: &Context<'_>, project: &Project) -> Result<Opened, I
         Err(InstallError::Fs(error)) if is_read_only(&error) => return Ok(Opened::ReadOnly(error)),
         Err(error) => return Err(error),
     };
+    begin_support_files(&project.layout, project.vendor())?;
     finish_redo(context, project)?;
     end_leftover_hooks(context, project)?;
     Ok(Opened::Locked { _lock: lock })

@@ -104,6 +104,12 @@ impl Project {
             .map_or("project", |project| &project.name)
     }
 
+    /// Whether its slots are meant to be committed.
+    pub(crate) fn vendor(&self) -> bool {
+        let project = self.manifest.project.as_ref();
+        project.is_none_or(|project| project.vendor)
+    }
+
     /// Reads `vibe.lock`; `None` where there is none.
     pub(crate) fn read_lock(&self) -> Result<Option<LockFile>, InstallError> {
         let path = self.root.join(LOCK_NAME);

@@ -294,6 +294,19 @@ pub fn write_support_files(
     Ok(first || second)
 }
 
+/// Writes the support files where version control was told nothing yet and there is no slot: a first
+/// run that goes no further leaves nothing of this machine to commit.
+///
+/// # Errors
+/// `vibedeps/` cannot be listed, or a file cannot be written.
+pub fn begin_support_files(layout: &Layout, vendor: bool) -> Result<(), SlotError> {
+    let is_told = stat_of(&layout.vibedeps().join(".gitignore"))?.is_some();
+    if !is_told && list_slots(layout)?.0.is_empty() {
+        write_support_files(layout, &[], vendor)?;
+    }
+    Ok(())
+}
+
 /// Replaces the file `target` by `text` unless it holds just that. What is there is only compared,
 /// so anything that cannot be read as a small file is other.
 pub(crate) fn write_if_other(
@@ -489,6 +502,21 @@ mod tests {
         symlink(&elsewhere, &ignore).unwrap();
         assert!(write_support_files(&world.layout, &[], true).unwrap());
         assert!(!ignore.is_symlink(), "a link is replaced");
+    }
+
+    #[test]
+    fn support_files_begin_where_there_are_none_and_no_slot() {
+        let world = World::new();
+        let ignore = world.layout.vibedeps().join(".gitignore");
+        begin_support_files(&world.layout, false).unwrap();
+        let (_, begun) = support_files(&[], false);
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), begun);
+        begin_support_files(&world.layout, true).unwrap();
+        assert_eq!(fs::read_to_string(&ignore).unwrap(), begun, "it stays");
+        fs::remove_file(&ignore).unwrap();
+        fs::create_dir_all(world.root()).unwrap();
+        begin_support_files(&world.layout, true).unwrap();
+        assert!(!ignore.exists(), "what is to be hidden is not known yet");
     }
 
     #[test]
