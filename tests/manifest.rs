@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::{command_in, outside_state, read, refused, run, slot, vibe};
+use crate::support::{command_in, lint, outside_state, read, redacted, refused, run, slot, vibe};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
@@ -384,6 +384,43 @@ fn a_package_is_added_with_a_caret_an_exact_or_its_stated_constraint_and_comment
     assert!(slot(&world, "org.example/c", "1.5.0").is_dir());
     assert!(!slot(&world, "org.example/c", "2.0.0").exists());
     refused(&world, &["install", "org.example/d"], 1, &["org.example/d"]);
+}
+
+#[test]
+fn what_is_required_already_is_pinned_or_asked_for_otherwise_where_it_comes_from() {
+    let world = World::new();
+    let other = world.root().join("other");
+    for (registry, version) in [(world.registry(), "1.0.0"), (other, "1.1.0")] {
+        lint(version).publish(&registry);
+    }
+    let registries = "[[registry]]\nname = \"first\"\nurl = \"../registry\"\n\
+                      [[registry]]\nname = \"other\"\nurl = \"../other\"\n";
+    let required = |requirement: &str| {
+        format!(
+            "[project]\nname = \"x\"\n[requires.packages]\n\"org.example/lint\" = {requirement}\n{registries}"
+        )
+    };
+    world.write("vibe.toml", &required("{ registry = \"other\" }"));
+    vibe(&world, &["install"]).expect(0);
+    let lock = world.read("vibe.lock");
+    let wrote = vibe(&world, &["install", "--exact", "org.example/lint"]).expect(0);
+    assert_eq!(
+        redacted(&world, &wrote.stdout),
+        "wrote vibe.toml in [time]\n"
+    );
+    let pinned = required("{ registry = \"other\", version = \"=1.1.0\" }");
+    assert_eq!(world.read("vibe.toml"), pinned);
+    vibe(&world, &["install", "--exact", "org.example/lint@^1"])
+        .expect(0)
+        .stdout_has("nothing to do");
+    assert_eq!(world.read("vibe.toml"), pinned);
+    vibe(&world, &["install", "org.example/lint@>=1"]).expect(0);
+    assert_eq!(
+        world.read("vibe.toml"),
+        required("{ registry = \"other\", version = \">=1\" }")
+    );
+    assert_eq!(world.read("vibe.lock"), lock);
+    vibe(&world, &["install", "--locked"]).expect(0);
 }
 
 #[test]

@@ -46,6 +46,8 @@ struct Added {
     requires: BTreeMap<PackageId, Dependency>,
     /// The packages whose requirement is written, with the edit where it is known before solving.
     edits: BTreeMap<PackageId, Option<RequirementEdit>>,
+    /// The packages that do not keep their locked version, since another one is asked for.
+    released: Vec<PackageId>,
 }
 
 /// Runs the pipeline.
@@ -174,11 +176,10 @@ fn work(
     }
     let sources = Sources::open(project, &added.requires)?;
     let lock = project.read_lock()?;
-    let released: Vec<PackageId> = added.edits.keys().cloned().collect();
     let resolve_request = ResolveRequest {
         requires: &added.requires,
         lock: lock.as_ref().map(|lock| &lock.lock),
-        released: &released,
+        released: &added.released,
         locked: request.locked,
     };
     let targets = resolve_targets(project, &sources, &resolve_request, context.observer)?;
@@ -312,6 +313,7 @@ fn added(
     let mut added = Added {
         requires: project.manifest.requires.clone(),
         edits: BTreeMap::new(),
+        released: Vec::new(),
     };
     for spec in &request.specs {
         match spec {
@@ -319,7 +321,7 @@ fn added(
                 return Err(InstallError::SpecNotYet { spec: escape(text) });
             }
             Specifier::Package { id, constraint } => {
-                add_package(&mut added, id, constraint.as_ref())
+                add_package(&mut added, id, constraint.as_ref(), request.exact)
             }
             Specifier::Path(directory) => add_path(&mut added, context, project, directory)?,
         }
@@ -327,19 +329,46 @@ fn added(
     Ok(added)
 }
 
-fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint>) {
-    // What is required already stays as it is unless the command line says otherwise.
-    if constraint.is_none() && added.requires.contains_key(id) {
+/// What is required already stays as it is unless the command line says otherwise: with another
+/// constraint, or with `exact`, which pins the version that is chosen.
+fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint>, exact: bool) {
+    let known = added.requires.contains_key(id);
+    if constraint.is_none() && known {
+        if exact {
+            added.edits.insert(id.clone(), None);
+        }
         return;
     }
-    let edit = constraint.cloned().map(RequirementEdit::Constraint);
+    let edit = constraint.filter(|_| !exact).cloned();
     let constraint = constraint.cloned().unwrap_or_else(Constraint::any);
-    let source = DependencySource::Registry {
-        constraint,
-        registry: None,
-    };
-    added.requires.insert(id.clone(), new_dependency(source));
+    let dependency = with_constraint(added.requires.remove(id), constraint);
+    added.requires.insert(id.clone(), dependency);
+    let edit = edit.map(RequirementEdit::Constraint);
     added.edits.insert(id.clone(), edit);
+    added.released.push(id.clone());
+}
+
+/// The requirement `known` with another constraint, as the edit of the manifest leaves it: from the
+/// registry or the path that it names.
+fn with_constraint(known: Option<Dependency>, constraint: Constraint) -> Dependency {
+    let source = match known.as_ref().map(|known| &known.source) {
+        Some(DependencySource::Path { path, .. }) => DependencySource::Path {
+            path: path.clone(),
+            constraint: Some(constraint),
+        },
+        Some(DependencySource::Registry { registry, .. }) => DependencySource::Registry {
+            constraint,
+            registry: registry.clone(),
+        },
+        _ => DependencySource::Registry {
+            constraint,
+            registry: None,
+        },
+    };
+    match known {
+        Some(known) => Dependency { source, ..known },
+        None => new_dependency(source),
+    }
 }
 
 fn add_path(
@@ -371,6 +400,7 @@ fn add_path(
     added
         .requires
         .insert(package.id.clone(), new_dependency(source));
+    added.released.push(package.id.clone());
     added
         .edits
         .insert(package.id, Some(RequirementEdit::Path(path)));

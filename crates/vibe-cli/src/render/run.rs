@@ -14,6 +14,9 @@ use vibe_install::{HookOutcome, HookRecord, RunReport};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
 use super::{columns, count, duration, milliseconds, plan};
 
+/// What is said of a new `vibe.toml`.
+const WROTE_MANIFEST: &str = "wrote vibe.toml";
+
 /// How a report is shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View {
@@ -47,14 +50,15 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
         true => lines.extend(plan::lines(report, view.verbose)),
         false => lines.extend(package_lines(report, view.verbose)),
     }
-    if report.manifest_changed && !report.dry_run {
-        lines.push("wrote vibe.toml".to_owned());
-    }
-    lines.extend(held_line(report, view.held_by));
-    lines.push(match report.dry_run {
+    let last = match report.dry_run {
         true => plan::summary(report),
         false => summary(report, view.elapsed),
-    });
+    };
+    if report.manifest_changed && !report.dry_run && !last.starts_with(WROTE_MANIFEST) {
+        lines.push(WROTE_MANIFEST.to_owned());
+    }
+    lines.extend(held_line(report, view.held_by));
+    lines.push(last);
     lines.join("\n") + "\n"
 }
 
@@ -253,11 +257,13 @@ fn held_line(report: &RunReport, held_by: &str) -> Option<String> {
 
 fn summary(report: &RunReport, elapsed: Duration) -> String {
     let parts = summary_parts(report);
-    match (parts.is_empty(), report.lock_changed) {
-        (false, _) => format!("{} in {}", parts.join(", "), duration(elapsed)),
-        (true, true) => format!("wrote vibe.lock in {}", duration(elapsed)),
-        (true, false) => nothing_to_do(report),
-    }
+    let deeds = match (report.lock_changed, report.manifest_changed) {
+        _ if !parts.is_empty() => parts.join(", "),
+        (true, _) => "wrote vibe.lock".to_owned(),
+        (false, true) => WROTE_MANIFEST.to_owned(),
+        (false, false) => return nothing_to_do(report),
+    };
+    format!("{deeds} in {}", duration(elapsed))
 }
 
 fn summary_parts(report: &RunReport) -> Vec<String> {
@@ -513,6 +519,12 @@ nothing to do: 1 package is up to date
             ..RunReport::default()
         };
         check(locked, "wrote vibe.lock in 250ms\n");
+        let required_otherwise = RunReport {
+            manifest_changed: true,
+            packages: packages(),
+            ..RunReport::default()
+        };
+        check(required_otherwise, "wrote vibe.toml in 250ms\n");
         let started = RunReport {
             started_project: Some("/p".into()),
             manifest_changed: true,
