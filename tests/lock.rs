@@ -2,8 +2,7 @@
 //! lock that does not fit.
 
 #[cfg(unix)]
-use crate::support::{command, run};
-use crate::support::{read, refused, slot, vibe};
+use crate::support::{command, read, refused, run, slot, vibe, with_hook};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -405,23 +404,41 @@ fn a_locked_version_is_held_until_its_requirement_moves() {
     assert!(!slot(&world, "org.example/core", "1.9.0").exists());
 }
 
+/// Installs with the file mode creation mask `umask`.
+#[cfg(unix)]
+fn install_under(world: &World, umask: &str) {
+    let script = format!("umask {umask}; exec \"$0\" install");
+    let vibe = command(world, &[]);
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .arg(vibe.get_program())
+        .current_dir(world.project())
+        .env_clear();
+    for (name, value) in vibe.get_envs() {
+        shell.env(name, value.unwrap());
+    }
+    run(&mut shell).expect(0);
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_can_be_written_by_others_even_without_a_umask() {
+    let world = with_hook(Phase::PostInstall, "true\n");
+    install_under(&world, "000");
+    let snapshot = world.snapshot();
+    let open = snapshot.entries.iter();
+    let open: Vec<_> = open.filter(|(_, entry)| entry.mode & 0o022 != 0).collect();
+    assert!(open.is_empty(), "{open:?}");
+    assert!(snapshot.entries.keys().any(|path| path.ends_with(".log")));
+}
+
 #[cfg(unix)]
 #[test]
 fn metadata_has_ordinary_modes_whatever_the_umask() {
     for (umask, file_mode, directory_mode) in [("022", 0o644, 0o755), ("027", 0o640, 0o750)] {
         let world = two_packages();
-        let script = format!("umask {umask}; exec \"$0\" install");
-        let vibe = command(&world, &[]);
-        let mut shell = std::process::Command::new("sh");
-        shell
-            .args(["-c", &script])
-            .arg(vibe.get_program())
-            .current_dir(world.project());
-        shell.env_clear();
-        for (name, value) in vibe.get_envs() {
-            shell.env(name, value.unwrap());
-        }
-        run(&mut shell).expect(0);
+        install_under(&world, umask);
         let snapshot = world.snapshot();
         for (path, mode) in [
             ("vibe.lock", file_mode),

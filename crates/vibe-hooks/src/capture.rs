@@ -30,11 +30,10 @@ pub(crate) struct Captured {
 }
 
 impl Capture {
-    /// Creates the log file, which must not exist yet.
+    /// Creates the log file, which must not exist yet, with mode 0644 less the umask.
     pub(crate) fn new(log: Option<&Path>) -> io::Result<Self> {
-        let open = |path| OpenOptions::new().write(true).create_new(true).open(path);
         Ok(Self {
-            log: log.map(open).transpose()?.map(Log::new),
+            log: log.map(create_log).transpose()?.map(Log::new),
             log_error: None,
             tail: Ring::new(HOOK_TAIL_BYTES),
             lines: LineSplitter::default(),
@@ -66,6 +65,14 @@ impl Capture {
             log_error: self.log_error,
         }
     }
+}
+
+fn create_log(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
+    options.open(path)
 }
 
 /// A log of the first and the last [`HOOK_LOG_END_BYTES`]. The first go to `out` at once, the last
