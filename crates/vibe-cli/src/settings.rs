@@ -9,8 +9,8 @@ use vibe_core::formats::config::{HookPolicy, UserConfig};
 use vibe_core::formats::decode::decode;
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::limits::MANIFEST_BYTES;
-use vibe_core::text::{escape, shell_quote};
-use vibe_install::Settings;
+use vibe_core::text::{escape, hide_credentials, shell_quote};
+use vibe_install::{Settings, switches_on};
 
 use crate::arguments::{ColorWhen, Global, RunOptions};
 use crate::exit_code;
@@ -189,14 +189,14 @@ pub(crate) fn settings(
     })
 }
 
-/// The command line as one would type it, with `vibe` for the program.
+/// The command line as one would type it, with `vibe` for the program and no credentials.
 fn command_line(arguments: &[OsString]) -> String {
     std::iter::once("vibe".to_owned())
         .chain(
             arguments
                 .iter()
                 .skip(1)
-                .map(|word| shell_quote(&word.to_string_lossy())),
+                .map(|word| shell_quote(&hide_credentials(&word.to_string_lossy()))),
         )
         .collect::<Vec<_>>()
         .join(" ")

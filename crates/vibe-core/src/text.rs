@@ -71,6 +71,31 @@ pub fn shorten(text: &str, characters: usize) -> String {
     }
 }
 
+/// Whether `url` has a password, or for HTTP anything, before the `@` of its host: there a name
+/// alone is a token more often than not, while SSH needs one.
+pub(crate) fn has_credentials(url: &str) -> bool {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else {
+        return false;
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    user.contains(':') || scheme.ends_with("http") || scheme.ends_with("https")
+}
+
+/// `word` with `***` for the credentials of the URL that it is or ends in, so that it can be shown
+/// and stored.
+pub fn hide_credentials(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else {
+        return word.to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) if has_credentials(word) => format!("{scheme}://***{}", &rest[at..]),
+        _ => word.to_owned(),
+    }
+}
+
 /// `word` quoted for a POSIX shell when it holds anything but plain characters, so that a printed
 /// command can be pasted as it stands. Control characters use the `$'…'` form.
 pub fn shell_quote(word: &str) -> String {
@@ -117,6 +142,24 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_of_a_url_are_hidden_and_nothing_else_is() {
+        for (word, expected) in [
+            ("https://u:p@host/x@y", "https://***@host/x@y"),
+            ("https://token@host", "https://***@host"),
+            ("HTTP://a@b:c@host?x", "HTTP://***@host?x"),
+            ("--git=https://token@host/x", "--git=https://***@host/x"),
+            ("ssh://git:p@host/x", "ssh://***@host/x"),
+            ("ssh://git@host/x", "ssh://git@host/x"),
+            ("git@host:a/b", "git@host:a/b"),
+            ("https://host/a@b", "https://host/a@b"),
+            ("https://host#a@b", "https://host#a@b"),
+            ("path:a@b", "path:a@b"),
+        ] {
+            assert_eq!(hide_credentials(word), expected);
+        }
+    }
 
     #[test]
     fn escape_leaves_nothing_that_acts_on_a_terminal() {

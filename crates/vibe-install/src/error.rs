@@ -69,7 +69,7 @@ pub enum InstallError {
     /// A SPEC on the command line names something that is not supported yet.
     #[error("`{spec}` names a git source, which this version of vibe does not install")]
     SpecNotYet {
-        /// The SPEC, escaped.
+        /// The SPEC, escaped and without credentials.
         spec: String,
     },
     /// The lock could not be read.

@@ -13,7 +13,7 @@ use crate::formats::manifest::Materialization;
 use crate::formats::typed;
 use crate::identifier::PackageId;
 use crate::relative_path::RelPath;
-use crate::text::{escape, shorten};
+use crate::text::{escape, has_credentials, shorten};
 use crate::tree::TreeId;
 use crate::version::Version;
 
@@ -181,18 +181,6 @@ impl fmt::Display for LockedSource {
             Self::Path(place) => write!(out, "path+{place}"),
         }
     }
-}
-
-/// Whether `url` has a password, or for HTTP anything, before the `@` of its host: there a name
-/// alone is a token more often than not, while SSH needs one.
-fn has_credentials(url: &str) -> bool {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let Some((user, _)) = authority.rsplit_once('@') else {
-        return false;
-    };
-    let scheme = scheme.to_ascii_lowercase();
-    user.contains(':') || scheme == "http" || scheme == "https"
 }
 
 fn shown(text: &str) -> String {
