@@ -89,7 +89,7 @@ impl World {
         if run.no_hooks {
             return "--no-hooks";
         }
-        if self.variable("VIBE_NO_HOOKS").is_some() {
+        if self.variable("VIBE_NO_HOOKS").is_some_and(switches_on) {
             return "VIBE_NO_HOOKS";
         }
         match config.hook_policy {
@@ -376,7 +376,7 @@ mod tests {
         check(&set, true, HookPolicy::Never, "--no-hooks");
         check(&set, false, HookPolicy::Never, "VIBE_NO_HOOKS");
         check(
-            &[],
+            &[("VIBE_NO_HOOKS", "0")],
             false,
             HookPolicy::Never,
             "`[hooks] policy` in config.toml",

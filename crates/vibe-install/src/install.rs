@@ -22,7 +22,7 @@ use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::report::RunReport;
 use crate::resolution::{ResolveRequest, resolve_anew, resolve_targets};
-use crate::settings::{Context, Settings};
+use crate::settings::{Context, Settings, switches_on};
 use crate::sources::Sources;
 use crate::summary::{package_summaries, package_summaries_unread, tell_notes};
 
@@ -151,7 +151,6 @@ fn nothing_to_do(
 
 /// The consent gate of this run.
 pub(crate) fn hook_gate(settings: &Settings, project: &Project) -> Gate {
-    let forbids = |value: &std::ffi::OsStr| !matches!(value.to_str(), Some("0" | "false" | "no"));
     gate(GateInputs {
         user: settings.config.hook_policy,
         project: project
@@ -159,7 +158,7 @@ pub(crate) fn hook_gate(settings: &Settings, project: &Project) -> Gate {
             .project
             .as_ref()
             .and_then(|project| project.install_hooks),
-        environment_forbids: settings.variable("VIBE_NO_HOOKS").is_some_and(forbids),
+        environment_forbids: settings.variable("VIBE_NO_HOOKS").is_some_and(switches_on),
         flag_forbids: settings.no_hooks,
     })
 }
