@@ -17,6 +17,9 @@ use crate::paste::Paste;
 /// The hint after everything that only bad luck explains.
 const AGAIN: &str = "run the same command again";
 
+/// The hint where a file has a form that this version does not know.
+const NEWER: &str = "use a vibe that is as new as the one that wrote it; the file is left as it is";
+
 /// The hint where a registry is not there, or not as a registry is.
 const REGISTRY: &str = "look at the `url` of the registry in vibe.toml, and at what lies there";
 
@@ -349,6 +352,10 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::ReadLock {
             source: ReadError::Fs(_),
         } => None,
+        InstallError::LockText {
+            diagnostic: LockError::Newer { .. },
+            ..
+        } => Some(NEWER.to_owned()),
         InstallError::ReadLock { .. } | InstallError::LockText { .. } => Some(format!(
             "restore vibe.lock from version control, or remove it and resolve anew: {install}"
         )),
@@ -471,6 +478,10 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::SlotBlocked { .. } => {
             Some("move it away, and run the same command again".to_owned())
         }
+        InstallError::Record {
+            source: RecordError::Newer { .. },
+            ..
+        } => Some(NEWER.to_owned()),
         InstallError::Record { slot, .. } | InstallError::RecordType { slot } => Some(format!(
             "restore the slot: {}",
             paste.line(&["verify", "--repair", slot.package().as_str()])
@@ -488,8 +499,6 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     }
 }
 
-/// The known package that `id` was most likely meant to be: one of the same group with nearly that
-/// name, or one of that name in nearly that group.
 /// What the user can do about a hook that failed.
 pub(crate) fn hook_hint(hook: &HookRecord, paste: &Paste) -> String {
     let id = hook.package.as_str();
@@ -505,6 +514,8 @@ pub(crate) fn hook_hint(hook: &HookRecord, paste: &Paste) -> String {
     }
 }
 
+/// The known package that `id` was most likely meant to be: one of the same group with nearly that
+/// name, or one of that name in nearly that group.
 fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
     let names = known
         .iter()
@@ -634,10 +645,15 @@ mod tests {
             path: lock_path(),
             diagnostic: LockError::Newer { found: 9 },
         };
-        check(&newer, "lock", 3, "restore vibe.lock");
+        check(&newer, "lock", 3, NEWER);
         assert_eq!(told(&newer).causes.len(), 1);
 
         let slot = slot("org.example/a", "1.0.0");
+        let newer = InstallError::Record {
+            slot: slot.clone(),
+            source: RecordError::Newer { found: 9 },
+        };
+        check(&newer, "record", 3, NEWER);
         let record = InstallError::Record {
             slot,
             source: RecordError::Malformed(diagnostic),
