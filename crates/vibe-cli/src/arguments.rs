@@ -324,6 +324,33 @@ mod tests {
     }
 
     #[test]
+    fn every_command_and_every_option_is_documented() {
+        let page = include_str!("../../../docs/commands.md");
+        fn check(page: &str, command: &clap::Command, path: &str) {
+            for argument in command.get_arguments() {
+                let Some(long) = argument.get_long() else {
+                    continue;
+                };
+                let aliases = argument.get_visible_aliases().unwrap_or_default();
+                for name in std::iter::once(long).chain(aliases) {
+                    let ends = [format!("`--{name}`"), format!("`--{name} ")];
+                    let is_there = ends.iter().any(|end| page.contains(end));
+                    assert!(is_there, "--{name} of {path}");
+                }
+            }
+            let subcommands = || command.get_subcommands().filter(|s| s.get_name() != "help");
+            if !path.is_empty() && subcommands().next().is_none() {
+                let ends = [format!("`{path}`"), format!("`{path} ")];
+                assert!(ends.iter().any(|end| page.contains(end)), "{path}");
+            }
+            for sub in subcommands() {
+                check(page, sub, format!("{path} {}", sub.get_name()).trim());
+            }
+        }
+        check(page, &Arguments::command(), "");
+    }
+
+    #[test]
     fn aliases_mean_install() {
         for word in ["install", "add", "i"] {
             let parsed = parse(&format!("vibe {word} org.example/a --frozen")).unwrap();
