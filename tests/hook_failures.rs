@@ -77,7 +77,7 @@ fn a_failed_pre_install_of_a_new_package_leaves_no_slot_and_no_entry() {
     let manifest = world.read("vibe.toml");
     vibe(&world, &["install"])
         .expect(4)
-        .stderr_has("the pre-install hook of org.example/lint 1.0.0 failed (exit 3)")
+        .stderr_has("the pre-install script of org.example/lint 1.0.0 failed (exit 3)")
         .stderr_has("vibe hooks log org.example/lint");
     assert_eq!(world.read("vibe.toml"), manifest);
     assert!(!world.project().join("vibe.lock").exists());

@@ -128,7 +128,7 @@ fn a_hook_that_changes_a_hook_script_of_its_package_has_failed() {
                 .powershell_hook(Phase::PostInstall, "exit 0\n")
                 .publish(&world.registry());
             world.require(&[("org.example/lint", "*")]);
-            let told = format!("changed the hook script hooks/{script}");
+            let told = format!("changed the install hook script hooks/{script}");
             vibe(&world, &["install"]).expect(code).stderr_has(&told);
             assert!(!world.project().join("post").exists());
         }

@@ -26,7 +26,7 @@ fn without_bash_a_package_with_hooks_is_refused_before_anything_is_written() {
     for arguments in [&["install"][..], &["install", "org.example/other"]] {
         run(command(&world, arguments).env("PATH", &path))
             .expect(1)
-            .stderr_has("the pre-install hook of org.example/lint 1.0.0 cannot run")
+            .stderr_has("the pre-install script of org.example/lint 1.0.0 cannot run")
             .stderr_has("hooks/pre-install.sh")
             .stderr_has("install bash")
             .stderr_has("--no-hooks");

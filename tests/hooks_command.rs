@@ -161,7 +161,7 @@ fn a_hook_that_fails_on_demand_keeps_the_package_and_ends_with_its_code() {
         vibe(&world, &["hooks", "run", LINT, "--phase", phase.as_str()])
             .expect(code)
             .stderr_has(&format!(
-                "the {phase} hook of org.example/lint 1.0.0 failed (exit 3)"
+                "the {phase} script of org.example/lint 1.0.0 failed (exit 3)"
             ))
             .stderr_has("hint: see its whole output: vibe hooks log org.example/lint\n");
         assert!(slot(&world, LINT, "1.0.0").join("vibe.toml").exists());

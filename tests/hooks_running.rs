@@ -608,9 +608,11 @@ fn a_hook_that_changes_agent_settings_is_warned_of() {
     vibe(&world, &["install"])
         .expect(0)
         .stderr_has(
-            "warning: the pre-install hook of org.example/lint changed .claude/settings.json",
+            "warning: the pre-install script of org.example/lint changed .claude/settings.json",
         )
-        .stderr_has("warning: the post-install hook of org.example/lint changed .mind/hooks.json");
+        .stderr_has(
+            "warning: the post-install script of org.example/lint changed .mind/hooks.json",
+        );
     let expected = serde_json::json!([".claude/settings.json", ".mind/hooks.json"]);
     assert_eq!(evidence(&world)["changed-agent-settings"], expected);
 }

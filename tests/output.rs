@@ -93,7 +93,7 @@ fn the_result_of_every_command_is_as_documented() {
     let installed = result(&world, &["install"], "install");
     check(RUN, &installed);
     check("A package", &installed["packages"][0]);
-    check("A hook record", &installed["hooks"][0]);
+    check("An install hook record", &installed["hooks"][0]);
     for (arguments, command) in [
         (&["install"][..], "install"),
         (&["reinstall"], "reinstall"),
@@ -249,7 +249,7 @@ fn what_verify_finds_and_a_failed_hook_are_in_the_document() {
     for key in ["log-path", "variables-not-passed"] {
         assert!(hook.as_object_mut().unwrap().remove(key).is_some(), "{key}");
     }
-    check("A hook record", &hook);
+    check("An install hook record", &hook);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_run_is_shown_with_its_plan_and_its_hooks() {
     outcome  done
     plan:
         place org.example.lint/1.0.0 (2 files): new in this project
-        run the post-install hook of org.example.lint/1.0.0 (hooks/post-install.sh, sha256:[digest]): install
+        run the post-install script of org.example.lint/1.0.0 (hooks/post-install.sh, sha256:[digest]): install
     install hooks:
         org.example/lint 1.0.0  post-install  hooks/post-install.sh  ok  [time]  org.example.lint.post-install.log
     variables that install hooks did not get:
@@ -89,9 +89,9 @@ fn a_failed_run_is_listed_in_columns_with_why_at_the_end() {
     world.require(&[(LINT, "^1")]);
     vibe(&world, &["install"]).expect(4);
     let listed = vibe(&world, &["runs", "list"]).expect(0);
-    insta::assert_snapshot!(redacted(&world, &listed.stdout), @"[run]  failed  [time]  vibe install  the pre-install hook of org.example/lint 1.0.0 failed (exit 3)");
+    insta::assert_snapshot!(redacted(&world, &listed.stdout), @"[run]  failed  [time]  vibe install  the pre-install script of org.example/lint 1.0.0 failed (exit 3)");
     vibe(&world, &["runs", "show"]).expect(0).stdout_has(
-        "\noutcome  failed: the pre-install hook of org.example/lint 1.0.0 failed (exit 3)\n",
+        "\noutcome  failed: the pre-install script of org.example/lint 1.0.0 failed (exit 3)\n",
     );
 }
 

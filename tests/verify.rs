@@ -384,14 +384,14 @@ fn an_owed_hook_is_a_finding_and_a_held_one_a_note() {
     verify_says(
         &world,
         5,
-        &["post-install hook of org.example.hooked/1.0.0 is owed"],
+        &["post-install script of org.example.hooked/1.0.0 is owed"],
     );
     let held = hooked(COUNT);
     vibe(&held, &["install", "--no-hooks"]).expect(0);
     verify_says(
         &held,
         0,
-        &["post-install hook of org.example.hooked/1.0.0 was skipped"],
+        &["post-install script of org.example.hooked/1.0.0 was skipped"],
     );
 }
 

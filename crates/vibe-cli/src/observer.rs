@@ -141,7 +141,7 @@ impl Observer for Reporter<'_> {
                 script,
                 because,
             } => self.step(format!(
-                "running the {phase} hook of {}: {} ({})",
+                "running the {phase} script of {}: {} ({})",
                 named(slot),
                 escape(script.as_str()),
                 because.as_str()
@@ -154,7 +154,7 @@ impl Observer for Reporter<'_> {
                 ending,
             } => {
                 self.step(format!(
-                    "the {phase} hook of {} ended: {}",
+                    "the {phase} script of {} ended: {}",
                     named(slot),
                     escape(ending)
                 ));
@@ -248,7 +248,9 @@ mod tests {
         assert_eq!(shown(Verbosity::Quiet, false).0, "warning: \\x1B[2J\n");
         let (verbose, _) = shown(Verbosity::Verbose, false);
         assert!(verbose.contains("\nresolving\n"), "{verbose}");
-        assert!(verbose.contains("\nthe pre-install hook of org.example/a 1.0.0 ended: exit 3\n"));
+        assert!(
+            verbose.contains("\nthe pre-install script of org.example/a 1.0.0 ended: exit 3\n")
+        );
     }
 
     #[test]

@@ -504,7 +504,7 @@ pub(crate) fn hook_hint(hook: &HookRecord, paste: &Paste) -> String {
     let id = hook.package.as_str();
     match hook.has_other_script() {
         true => format!(
-            "put its published files back, and run its hooks: {}",
+            "put its published files back, and run its install hooks: {}",
             paste.line(&["reinstall", "--force", id])
         ),
         false => format!(

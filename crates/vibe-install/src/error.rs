@@ -262,7 +262,7 @@ pub enum InstallError {
         version: Version,
     },
     /// A declared hook cannot run here.
-    #[error("the {phase} hook of {id} {version} cannot run")]
+    #[error("the {phase} script of {id} {version} cannot run")]
     Selection {
         /// The package.
         id: PackageId,
@@ -274,13 +274,13 @@ pub enum InstallError {
         source: Box<SelectionError>,
     },
     /// A hook script could not be read.
-    #[error("a hook script cannot be read")]
+    #[error("the script of an install hook cannot be read")]
     ReadScript {
         /// Why.
         source: ReadError,
     },
     /// A hook script is malformed.
-    #[error("the {phase} hook of {id} {version} cannot run")]
+    #[error("the {phase} script of {id} {version} cannot run")]
     Script {
         /// The package.
         id: PackageId,
@@ -391,7 +391,7 @@ pub enum InstallError {
 
 fn failed_hook(hook: &HookRecord) -> String {
     let mut text = format!(
-        "the {} hook of {} {} failed ({})",
+        "the {} script of {} {} failed ({})",
         hook.phase,
         hook.package,
         hook.slot.version(),

@@ -202,7 +202,7 @@ impl Execution<'_> {
 
     /// Names what the hook left running, and says what its log lacks: neither makes it fail.
     fn tell_leftovers(&self, hook: &RunHook, outcome: &HookResult) {
-        let what = format!("the {} hook of {}", hook.phase, hook.slot.package());
+        let what = format!("the {} script of {}", hook.phase, hook.slot.package());
         let left = outcome.left_running.as_ref().map(|left| {
             format!(
                 "{what} left running: {}; it is not waited for, and not ended",
@@ -343,7 +343,7 @@ impl Execution<'_> {
         {
             result
                 .remarks
-                .push(format!("changed the hook script {path}"));
+                .push(format!("changed the install hook script {path}"));
         }
         for path in &scan.retyped {
             result
@@ -377,7 +377,7 @@ impl Execution<'_> {
         {
             if *before != after {
                 let text = format!(
-                    "the {} hook of {} changed {name}, by which agent programs run commands",
+                    "the {} script of {} changed {name}, by which agent programs run commands",
                     result.phase, result.package
                 );
                 self.context.observer.observe(&Event::Warning(text));
@@ -520,7 +520,7 @@ impl HookWatcher for Watcher<'_, '_> {
         self.execution.mark_running(&self.hook.slot, Some(running));
         // The hook runs already and can only be seen to its end, where its outcome is saved.
         if let Err(error) = self.execution.save_state(Durability::Unsynced) {
-            let text = format!("which process the hook is could not be noted: {error}");
+            let text = format!("which process the install hook is could not be noted: {error}");
             let observer = self.execution.context.observer;
             observer.observe(&Event::Warning(text));
         }

@@ -127,7 +127,7 @@ license = "MIT"
 pre-install = "hooks/prepare"      # before anything reads the package
 # post-install = "hooks/finish"    # once the package is registered
 # timeout = "10m"
-# reset = "all"                    # remove what the hooks made before they run again
+# reset = "all"                    # remove what the install hooks made before they run again
 
 # [requires.packages]
 # "org.example/other" = "^1.2"

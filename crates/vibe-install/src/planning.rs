@@ -205,7 +205,7 @@ fn tell_cycles(context: &Context<'_>, cycles: &[Vec<PackageId>]) {
     for cycle in cycles {
         let names: Vec<&str> = cycle.iter().map(PackageId::as_str).collect();
         let text = format!(
-            "packages require each other: {}; their hooks run in order of id",
+            "packages require each other: {}; their install hooks run in order of id",
             names.join(", ")
         );
         context.observer.observe(&Event::Note(text));

@@ -302,12 +302,14 @@ fn look_at_hooks(
         match state {
             PhaseState::Done => {}
             PhaseState::Owed => {
-                let text = format!("the {phase} hook of {slot} is owed");
+                let text = format!("the {phase} script of {slot} is owed");
                 look.findings.push(finding(FindingKind::Hooks, text));
             }
             PhaseState::Skipped | PhaseState::Declined => {
-                look.notes
-                    .push(format!("the {phase} hook of {slot} was {}", state.as_str()));
+                look.notes.push(format!(
+                    "the {phase} script of {slot} was {}",
+                    state.as_str()
+                ));
             }
         }
     }

@@ -25,7 +25,7 @@ pub fn step_line(step: &Step) -> Option<String> {
                 HookDecision::Held => "hold back",
             };
             Some(format!(
-                "{decision} the {} hook of {} ({}, sha256:{}): {}",
+                "{decision} the {} script of {} ({}, sha256:{}): {}",
                 step.phase,
                 step.slot,
                 step.script,
@@ -47,7 +47,7 @@ pub fn reason(reason: &SlotReason) -> String {
         SlotReason::Drift { files: 1 } => "1 file is not as published".to_owned(),
         SlotReason::Drift { files } => format!("{files} files are not as published"),
         SlotReason::Record => "its slot record is missing or outdated".to_owned(),
-        SlotReason::Hooks => "its hooks start from the published files".to_owned(),
+        SlotReason::Hooks => "its install hooks start from the published files".to_owned(),
         SlotReason::Forced => "asked for with --force".to_owned(),
     }
 }

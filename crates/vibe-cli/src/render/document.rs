@@ -200,7 +200,7 @@ mod tests {
         check("error\n", &failed["error"]);
         check("The result of install", RunReport::default());
         check("A package\n", package("org.example/a", "1.0.0"));
-        check("A hook record\n", full_hook());
+        check("An install hook record\n", full_hook());
         check("The result of verify\n", VerifyReport::default());
         check(
             "A finding\n",

@@ -38,7 +38,7 @@ pub(crate) fn text(error: &UserError) -> String {
 pub(crate) fn flagged_text(hook: &FailedHook) -> String {
     let record = &hook.record;
     let mut lines = vec![format!(
-        "{} the {} hook of {} {}; the package is installed, and the hook is still due",
+        "{} the {} script of {} {}; the package is installed, and the script is still due",
         paint(WARNING, "warning:"),
         record.phase,
         named(&record.slot),
@@ -216,8 +216,8 @@ mod tests {
         flagged.variables_not_passed = true;
         assert_eq!(
             plain(&flagged_text(&flagged)),
-            "warning: the post-install hook of org.example/a 1.0.0 failed (exit 3); the package is \
-             installed, and the hook is still due\n  it changed vibe.lock\n  \
+            "warning: the post-install script of org.example/a 1.0.0 failed (exit 3); the package is \
+             installed, and the script is still due\n  it changed vibe.lock\n  \
              log: vibedeps/.state/runs/r/a.log\n  \
              some variables of your environment were not passed to it; `[hooks] pass-env` in \
              config.toml names more\n"
