@@ -516,3 +516,15 @@ fn a_refused_addition_leaves_the_project_as_it_was() {
     vibe(&world, &["install", "--dry-run", "org.example/a@1.0.0"]).expect(0);
     before.assert_unchanged(&outside_state(&world));
 }
+
+#[test]
+fn a_project_directory_that_is_not_there_is_a_usage_error() {
+    let world = World::new();
+    world.require(&[]);
+    for directory in ["nowhere", "vibe.toml"] {
+        for command in [&["list"][..], &["install"], &["install", "path:x"]] {
+            let line = [&["--project", directory], command].concat();
+            refused(&world, &line, 2, &[directory, "hint: name a directory"]);
+        }
+    }
+}

@@ -128,6 +128,7 @@ impl UserError {
 fn classify(error: &InstallError) -> (&'static str, u8) {
     match error {
         InstallError::NoProject { .. } => ("no-project", USAGE),
+        InstallError::NoStart { .. } => ("no-project", USAGE),
         InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
         InstallError::ReadManifest { source } => ("read-manifest", read_code(source, USAGE)),
         InstallError::Manifest { .. } => ("manifest", USAGE),
@@ -259,6 +260,7 @@ fn facts(error: &InstallError) -> Vec<String> {
 fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
     let hint = match error {
         InstallError::NoProject { .. }
+        | InstallError::NoStart { .. }
         | InstallError::PackageIsNoProject { .. }
         | InstallError::AlreadyThere { .. }
         | InstallError::NoName { .. }
@@ -312,6 +314,9 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     match error {
         InstallError::NoProject { .. } => {
             Some(format!("start a project here: {}", paste.line(&["init"])))
+        }
+        InstallError::NoStart { .. } => {
+            Some("name a directory that is there with --project".to_owned())
         }
         InstallError::PackageIsNoProject { path } => {
             let spec = format!("path:{}", path.to_string_lossy());

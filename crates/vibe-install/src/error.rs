@@ -31,6 +31,14 @@ pub enum InstallError {
         /// Where the search began.
         start: PathBuf,
     },
+    /// The directory to look for a project in cannot be opened.
+    #[error("no project can be looked for in {}", shown(start))]
+    NoStart {
+        /// The directory.
+        start: PathBuf,
+        /// Why.
+        source: FsError,
+    },
     /// A package, not a project.
     #[error("{} is a package, not a project", shown(path))]
     PackageIsNoProject {

@@ -39,7 +39,10 @@ pub(crate) struct LockFile {
 impl Project {
     /// The project that `start` lies in: the nearest directory upwards that has a `vibe.toml`.
     pub(crate) fn find(start: &Path) -> Result<Option<Project>, InstallError> {
-        let start = canonical_directory(start)?;
+        let start = canonical_directory(start).map_err(|source| InstallError::NoStart {
+            start: start.to_path_buf(),
+            source,
+        })?;
         for directory in start.ancestors() {
             if stat_of(&directory.join(MANIFEST_NAME))?.is_some() {
                 return Self::open(directory).map(Some);
