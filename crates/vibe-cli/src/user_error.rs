@@ -345,7 +345,7 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             Some(format!("clone it, and require the directory: {command}"))
         }
         InstallError::NotYet { .. } => {
-            Some("use a registry that is a directory, or a path, instead".to_owned())
+            Some("leave it out; registries that are directories, and paths, work".to_owned())
         }
         _ => None,
     }
@@ -815,7 +815,7 @@ mod tests {
             &InstallError::NotYet { what, path: path() },
             "not-supported",
             1,
-            "a path",
+            "paths, work",
         );
         let spec = InstallError::SpecNotYet {
             spec: "github:a/b".to_owned(),
