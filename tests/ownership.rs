@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{outside_state, read, refused, slot, vibe};
+use crate::support::{committed, outside_state, read, refused, slot, vibe};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
@@ -294,6 +294,24 @@ fn the_files_for_git_keep_payload_in_and_what_is_of_this_machine_out() {
         .filter(|line| !line.starts_with('#'))
         .collect();
     assert_eq!(rules, ["*", "!/.projections.toml"]);
+}
+
+#[test]
+fn what_hides_machine_state_from_version_control_is_restored_and_said() {
+    let world = World::new();
+    package("1.0.0").publish(&world.registry());
+    world.require(&[("org.example/lint", "^1")]);
+    vibe(&world, &["install"]).expect(0);
+    let before = committed(&world);
+    for name in [".gitignore", ".gitattributes"] {
+        std::fs::remove_file(world.project().join("vibedeps").join(name)).unwrap();
+        vibe(&world, &["install"])
+            .expect(0)
+            .stderr_has("note: vibedeps/.gitignore and .gitattributes were brought up to date");
+        before.assert_unchanged(&committed(&world));
+        let idle = vibe(&world, &["install"]).expect(0);
+        assert_eq!(idle.stderr, "");
+    }
 }
 
 #[test]

@@ -81,6 +81,9 @@ pub(crate) fn write(
         watch(&project.root, LOCK_NAME)?,
         watch(&project.root, &relative(&project.root, state))?,
     ];
+    for file in project.layout.support_files() {
+        watched.push(watch(&project.root, &relative(&project.root, &file))?);
+    }
     let mut listings = BTreeMap::new();
     for package in &planned.lock.packages {
         let slot = SlotName::new(&package.id, &package.version);

@@ -248,7 +248,11 @@ pub(crate) fn finish(
         if let Opened::Locked { .. } = opened {
             tidy(context, project)?;
             let execution = Execution::new(context, project, planned);
-            report.up_to_date = !execution.write_support_files(&planned.lock)?;
+            if execution.write_support_files(&planned.lock)? {
+                report.up_to_date = false;
+                let text = "vibedeps/.gitignore and .gitattributes were brought up to date";
+                context.observer.observe(&Event::Note(text.to_owned()));
+            }
             freshness::write(context, project, planned)?;
         }
         report.packages = package_summaries(project, &planned.lock)?;

@@ -17,10 +17,14 @@ pub const VIBEDEPS: &str = "vibedeps";
 pub const MANIFEST_NAME: &str = "vibe.toml";
 /// The directory in `vibedeps/` that belongs to this machine.
 pub const STATE_NAME: &str = ".state";
+/// The file in `vibedeps/` that keeps version control from changing bytes.
+const ATTRIBUTES_NAME: &str = ".gitattributes";
+/// The file in `vibedeps/` that says what version control leaves out.
+const IGNORE_NAME: &str = ".gitignore";
 /// Names in `vibedeps/` that are no packages.
 const OWN_NAMES: [&str; 5] = [
-    ".gitattributes",
-    ".gitignore",
+    ATTRIBUTES_NAME,
+    IGNORE_NAME,
     ".projections.toml",
     STATE_NAME,
     "boot",
@@ -81,6 +85,11 @@ impl Layout {
     /// The machine state.
     pub fn slots_file(&self) -> PathBuf {
         self.state().join("slots.toml")
+    }
+
+    /// The files that [`write_support_files`] writes.
+    pub fn support_files(&self) -> [PathBuf; 2] {
+        [ATTRIBUTES_NAME, IGNORE_NAME].map(|name| self.vibedeps().join(name))
     }
 
     /// The redo file.
@@ -289,8 +298,8 @@ pub fn write_support_files(
 ) -> Result<bool, SlotError> {
     let (attributes, ignore) = support_files(ignored, vendor);
     let vibedeps = layout.vibedeps();
-    let first = write_if_other(layout, &vibedeps.join(".gitattributes"), &attributes)?;
-    let second = write_if_other(layout, &vibedeps.join(".gitignore"), &ignore)?;
+    let first = write_if_other(layout, &vibedeps.join(ATTRIBUTES_NAME), &attributes)?;
+    let second = write_if_other(layout, &vibedeps.join(IGNORE_NAME), &ignore)?;
     Ok(first || second)
 }
 
@@ -300,7 +309,7 @@ pub fn write_support_files(
 /// # Errors
 /// `vibedeps/` cannot be listed, or a file cannot be written.
 pub fn begin_support_files(layout: &Layout, vendor: bool) -> Result<(), SlotError> {
-    let is_told = stat_of(&layout.vibedeps().join(".gitignore"))?.is_some();
+    let is_told = stat_of(&layout.vibedeps().join(IGNORE_NAME))?.is_some();
     if !is_told && list_slots(layout)?.0.is_empty() {
         write_support_files(layout, &[], vendor)?;
     }
