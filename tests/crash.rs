@@ -23,8 +23,10 @@ const PHASES: [(&str, Phase); 4] = [
 
 /// Waits, the first time it is run, for as long as `hold` is there: at the end of a hook, so that
 /// the test can strike when the hook has done its work and not ended. A world that goes takes
-/// `hold` with it.
+/// `hold` with it. It ends by an interrupt wherever that strikes: bash by itself goes on where the
+/// command that it waits for had just ended.
 const HOLD: &str = "if [ ! -e \"$HOME/holding\" ]; then
+  [ -n \"$(trap -p INT)\" ] || trap 'exit 1' INT
   echo $$ > \"$HOME/pid\"
   mv \"$HOME/pid\" \"$HOME/holding\"
   while [ -e \"$HOME/hold\" ]; do sleep 0.02; done
