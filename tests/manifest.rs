@@ -528,3 +528,24 @@ fn a_project_directory_that_is_not_there_is_a_usage_error() {
         }
     }
 }
+
+#[test]
+fn a_path_on_the_command_line_is_relative_to_where_it_was_typed() {
+    let world = World::new();
+    world.write("vibe.toml", "[project]\nname = \"world\"\n");
+    PackageBuilder::new("org.example/local", "1.0.0").write(&world.root().join("elsewhere/local"));
+    let typed_in = world.root().join("elsewhere");
+    let project = world.project();
+    let arguments = [
+        "--project",
+        project.to_str().unwrap(),
+        "install",
+        "path:local",
+    ];
+    run(&mut command_in(&world, &typed_in, &arguments)).expect(0);
+    assert!(
+        world
+            .read("vibe.toml")
+            .contains("path = \"../elsewhere/local\"")
+    );
+}

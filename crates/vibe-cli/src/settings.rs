@@ -174,6 +174,7 @@ pub(crate) fn settings(
         environment.insert("VIBE_OFFLINE".into(), "1".into());
     }
     Ok(Settings {
+        directory: directory.clone(),
         start: global
             .project
             .as_ref()

@@ -382,7 +382,7 @@ fn add_path(
     project: &Project,
     directory: &str,
 ) -> Result<(), InstallError> {
-    let canonical = canonical_directory(&context.settings.start.join(directory))?;
+    let canonical = canonical_directory(&context.settings.directory.join(directory))?;
     let manifest: Manifest = crate::sources::read_manifest(&canonical)?;
     let Some(package) = manifest.package else {
         return Err(InstallError::NotAPackageDirectory { path: canonical });

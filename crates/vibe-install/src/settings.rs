@@ -12,6 +12,8 @@ use vibe_hooks::HookRunner;
 /// Everything a command needs to know of the world it was started in.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The working directory, to which paths on the command line are relative. Absolute.
+    pub directory: PathBuf,
     /// Where the project is looked for: `--project`, or the working directory. Absolute.
     pub start: PathBuf,
     /// The caller's environment, as it was when the program started.

@@ -40,6 +40,7 @@ impl Seam {
             ("BASH_ENV", "/evil".into()),
         ];
         let settings = Settings {
+            directory: world.project(),
             start: world.project(),
             environment: environment.map(|(name, value)| (name.into(), value)).into(),
             executable: "/bin/vibe".into(),

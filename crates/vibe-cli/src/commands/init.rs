@@ -16,8 +16,12 @@ pub(super) fn run(app: &App<'_>, arguments: &InitArguments) -> Result<Answer, Us
         true => InitKind::Package,
         false => InitKind::Project,
     };
-    let report = init(&app.settings.start, arguments.directory.as_deref(), kind)
-        .map_err(|error| app.error(&error))?;
+    let named = arguments
+        .directory
+        .as_ref()
+        .map(|named| app.settings.directory.join(named));
+    let report =
+        init(&app.settings.start, named.as_deref(), kind).map_err(|error| app.error(&error))?;
     let mut answer = Answer::new(&report, text(&report))?;
     if app.verbosity != Verbosity::Quiet {
         answer.hints.push(hint(app, arguments, &report));
