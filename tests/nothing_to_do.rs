@@ -285,3 +285,86 @@ fn a_project_that_cannot_be_written_is_no_obstacle_to_nothing() {
     assert_eq!(hook_log(&world).len(), 2);
     set_modes(&world.project(), |mode| mode | 0o200);
 }
+
+/// Runs `command` where `spoil` left work for `install`: the next install must still do it.
+fn install_still_works_after(command: &[&str], code: i32, spoil: impl Fn(&World)) {
+    let world = done();
+    spoil(&world);
+    vibe(&world, command).expect(code);
+    let run = vibe(&world, &["install"]).expect(0);
+    assert!(!run.stdout.contains("nothing to do"), "{}", run.stdout);
+    vibe(&world, &["verify"]).expect(0);
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
+}
+
+#[test]
+fn a_repair_of_one_package_hides_no_work_that_others_have() {
+    let reinstall = ["reinstall", LINT];
+    let add_requirement = |world: &World| {
+        package(7).publish(&world.registry());
+        let more = "[requires.packages]\n\"org.example/p7\" = \"^1\"";
+        let manifest = world.read("vibe.toml").replace("[requires.packages]", more);
+        world.write("vibe.toml", &manifest);
+    };
+    install_still_works_after(&reinstall, 0, add_requirement);
+    install_still_works_after(&["verify", "--repair"], 7, add_requirement);
+    install_still_works_after(&reinstall, 0, |world| {
+        std::fs::write(world.root().join("near/near.md"), "newer\n").unwrap();
+    });
+    install_still_works_after(&reinstall, 0, |world| {
+        std::fs::remove_dir_all(slot(world, "org.example/p0", "1.0.0")).unwrap();
+    });
+    let spoiled = |world: &World| {
+        std::fs::remove_dir_all(slot(world, "org.example/p0", "1.0.0")).unwrap();
+        std::fs::write(slot(world, LINT, "1.0.0").join("lint.md"), "spoiled\n").unwrap();
+    };
+    install_still_works_after(&reinstall, 0, spoiled);
+}
+
+#[test]
+fn a_repair_of_one_package_leaves_the_rest_known_as_it_was() {
+    let world = done();
+    std::fs::write(slot(&world, LINT, "1.0.0").join("lint.md"), "spoiled\n").unwrap();
+    vibe(&world, &["reinstall", LINT]).expect(0);
+    let fresh = read(world.project().join("vibedeps/.state/fresh"));
+    assert!(fresh.contains("org.example.p0"), "{fresh}");
+}
+
+#[test]
+fn an_owed_hook_is_work_whatever_other_packages_are_repaired() {
+    let world = World::new();
+    package(0).publish(&world.registry());
+    PackageBuilder::new(LINT, "1.0.0")
+        .hook(Phase::PostInstall, "test -e \"$VIBE_PROJECT_ROOT/ok\"\n")
+        .publish(&world.registry());
+    world.require(&[("org.example/p0", "^1"), (LINT, "^1")]);
+    vibe(&world, &["install"]).expect(5);
+    vibe(&world, &["reinstall", "org.example/p0"]).expect(0);
+    vibe(&world, &["install"]).expect(5);
+    world.write("ok", "");
+    vibe(&world, &["reinstall", "org.example/p0"]).expect(0);
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("ran 1 install hook");
+}
+
+#[test]
+fn a_path_source_that_changes_while_hooks_run_is_work_for_the_next_install() {
+    let world = World::new();
+    let near = "echo newer > \"$VIBE_PROJECT_ROOT/../near/near.md\"\n";
+    PackageBuilder::new("org.example/near", "1.0.0")
+        .file("near.md", "near\n")
+        .hook(Phase::PostInstall, near)
+        .write(&world.root().join("near"));
+    world.require(&[]);
+    vibe(&world, &["install", "path:../near"]).expect(0);
+    let near_md = slot(&world, "org.example/near", "1.0.0").join("near.md");
+    assert_eq!(read(&near_md), "near\n");
+    vibe(&world, &["install"]).expect(0);
+    assert_eq!(read(&near_md), "newer\n");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
+}

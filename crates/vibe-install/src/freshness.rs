@@ -9,9 +9,10 @@ use vibe_core::hook::PhaseState;
 use vibe_core::limits::PackageLimits;
 use vibe_core::plan::HookDecision;
 use vibe_core::{Sha256Digest, SlotName};
-use vibe_fetch::{FetchError, Listing, SourceKind, list};
+use vibe_fetch::{FetchError, Listing, SourceKind, hash_listing, list};
 use vibe_fs::{hash_file, stat_of};
 use vibe_slot::fresh::{self, Fresh, FreshFile, Freshness, Watched};
+use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
@@ -69,12 +70,21 @@ pub(crate) fn remember(
     Ok(Some(memory))
 }
 
-/// Writes what the next run may remember. Only for a run in which all is well.
+/// Writes what the next run may remember. Only for a run in which all that it did is well; while
+/// any hook is owed there is work to do, and nothing is written.
 pub(crate) fn write(
     context: &Context<'_>,
     project: &Project,
     planned: &Planned,
 ) -> Result<(), InstallError> {
+    let phases: Vec<PhaseState> = state_file::load(&project.layout)?
+        .slots
+        .values()
+        .flat_map(|row| row.phases.values().copied())
+        .collect();
+    if phases.contains(&PhaseState::Owed) {
+        return Ok(());
+    }
     let state = &project.layout.slots_file();
     let mut watched = vec![
         watch(&project.root, MANIFEST_NAME)?,
@@ -91,12 +101,13 @@ pub(crate) fn write(
         let LockedSource::Path(root) = &package.source else {
             continue;
         };
-        let listing = list_path(&project.root, root, &context.settings.config.limits);
-        let listing = listing.map_err(|source| InstallError::Fetch {
-            id: package.id.clone(),
-            version: package.version.clone(),
-            source: Box::new(source),
-        })?;
+        // A source that changed since it was placed, or is gone, is work for the next run.
+        let Ok(listing) = list_path(&project.root, root, &context.settings.config.limits) else {
+            return Ok(());
+        };
+        if !is_placed(project, &slot, &listing)? {
+            return Ok(());
+        }
         for file in &listing.files {
             watched.push(watch(
                 &project.root,
@@ -107,14 +118,7 @@ pub(crate) fn write(
     }
     let fresh = Fresh {
         vibe: context.settings.version.to_owned(),
-        held_hooks: state_file::load(&project.layout)?
-            .slots
-            .values()
-            .any(|row| {
-                row.phases
-                    .values()
-                    .any(|phase| *phase == PhaseState::Skipped)
-            }),
+        held_hooks: phases.contains(&PhaseState::Skipped),
         watched,
         listings,
     };
@@ -142,6 +146,14 @@ fn watch(root: &Path, path: &str) -> Result<Watched, InstallError> {
         stat,
         sha256,
     })
+}
+
+/// Whether `slot` holds what `listing` has now, by its record.
+fn is_placed(project: &Project, slot: &SlotName, listing: &Listing) -> Result<bool, InstallError> {
+    let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
+        return Ok(false);
+    };
+    Ok(hash_listing(listing).is_ok_and(|tree| tree.id() == record.tree.id()))
 }
 
 /// `path` relative to `root` where it lies below it, else as it is.

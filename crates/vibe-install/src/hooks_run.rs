@@ -96,19 +96,18 @@ pub fn hooks_run(
     let memory = freshness::remember(context, &project, gate.decision())?;
     let was_fresh = memory.is_some_and(|memory| memory.is_fresh);
     let executed = Execution::new(context, &project, &planned).run_hooks_only((slot, row))?;
+    if was_fresh {
+        freshness::write(context, &project, &planned)?;
+    }
     drop(opened);
-    let report = RunReport {
+    Ok(RunReport {
         plan: planned.plan.clone(),
         run: Some(executed.run),
         hooks: executed.hooks,
         done: executed.done,
         packages: package_summaries(&project, &planned.lock)?,
         ..RunReport::default()
-    };
-    if was_fresh && report.flagged().next().is_none() {
-        freshness::write(context, &project, &planned)?;
-    }
-    Ok(report)
+    })
 }
 
 fn usable_record(project: &Project, slot: &SlotName) -> Result<SlotRecord, InstallError> {

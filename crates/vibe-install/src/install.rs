@@ -209,7 +209,11 @@ fn work(
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);
     tell_notes(context, &planned, &gate);
-    finish(context, project, &planned, &commit, request.dry_run, opened)
+    let ending = Ending {
+        dry_run: request.dry_run,
+        remember: true,
+    };
+    finish(context, project, &planned, &commit, ending, opened)
 }
 
 /// The text of the new lock; `None` where the one there says the same.
@@ -218,17 +222,27 @@ fn changed_lock(planned: &Planned, lock: Option<&LockFile>) -> Option<String> {
     (!same).then(|| planned.lock.render())
 }
 
+/// How a planned run ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    /// With the plan only.
+    pub dry_run: bool,
+    /// The plan covers all that the manifests ask for, or the rest is known to be as it was: if
+    /// all goes well, later runs may take the project to be as it shall be.
+    pub remember: bool,
+}
+
 /// Executes the plan, or says what it would do, and remembers the outcome where all is well.
 pub(crate) fn finish(
     context: &Context<'_>,
     project: &Project,
     planned: &Planned,
     commit: &Commit,
-    dry_run: bool,
+    ending: Ending,
     opened: Opened,
 ) -> Result<RunReport, InstallError> {
     let mut report = RunReport {
-        dry_run,
+        dry_run: ending.dry_run,
         plan: planned.plan.clone(),
         lock_changed: commit.changes_lock(),
         manifest_changed: commit.changes_manifest(),
@@ -240,7 +254,7 @@ pub(crate) fn finish(
         && !has_stale_rows(planned)
         && !held_anew(planned);
     report.up_to_date = idle;
-    if dry_run {
+    if ending.dry_run {
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
     }
@@ -253,7 +267,9 @@ pub(crate) fn finish(
                 let text = "vibedeps/.gitignore and .gitattributes were brought up to date";
                 context.observer.observe(&Event::Note(text.to_owned()));
             }
-            freshness::write(context, project, planned)?;
+            if ending.remember {
+                freshness::write(context, project, planned)?;
+            }
         }
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
@@ -263,7 +279,7 @@ pub(crate) fn finish(
     report.run = Some(executed.run);
     report.hooks = executed.hooks;
     report.done = executed.done;
-    if report.flagged().next().is_none() {
+    if ending.remember {
         freshness::write(context, project, planned)?;
     }
     report.packages = package_summaries(project, &planned.lock)?;

@@ -9,7 +9,8 @@ use vibe_resolver::lock_check::LockProblemKind;
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::install::{finish, hook_gate, is_empty};
+use crate::freshness;
+use crate::install::{Ending, finish, hook_gate, is_empty};
 use crate::opening::{open, refuse_reentry};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::Project;
@@ -75,7 +76,14 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     tell_notes(context, &planned, &gate);
     tell_path_sources(context, &planned);
     let commit = Commit::new(&project, Some(&lock), None, None);
-    let report = finish(context, &project, &planned, &commit, false, opened)?;
+    // What was not looked at, or does not satisfy the manifest, is work for the next install.
+    let memory = freshness::remember(context, &project, gate.decision())?;
+    let is_whole = request.packages.is_empty() && problems.is_empty();
+    let ending = Ending {
+        dry_run: false,
+        remember: is_whole || memory.is_some_and(|memory| memory.is_fresh),
+    };
+    let report = finish(context, &project, &planned, &commit, ending, opened)?;
     // All is well only if the lock that was restored is one that satisfies the manifest.
     match request.packages.is_empty() && !problems.is_empty() {
         true => Err(lock_error(problems)),
