@@ -171,3 +171,67 @@ fn a_hook_that_fails_on_demand_keeps_the_package_and_ends_with_its_code() {
         vibe(&world, &["verify"]).expect(0);
     }
 }
+
+/// A project that requires a package by path, with hooks that count and `script` before that.
+fn near_world(script: &str) -> (World, std::path::PathBuf) {
+    let world = World::new();
+    near(script).write(&world.root().join("near"));
+    world.require(&[]);
+    vibe(&world, &["install", "path:../near"]).expect(0);
+    let place = slot(&world, "org.example/near", "1.0.0");
+    (world, place)
+}
+
+fn near(script: &str) -> PackageBuilder {
+    PackageBuilder::new("org.example/near", "1.0.0")
+        .file("near.md", "near\n")
+        .hook(Phase::PostInstall, &format!("{script}{COUNT_POST}"))
+}
+
+#[test]
+fn what_runs_of_a_path_package_is_what_was_placed_whatever_its_source_has_become() {
+    let (world, place) = near_world("echo made > added.md\n");
+    let record = read(place.join(".vibe-slot.toml"));
+    near("exit 9\n")
+        .file("added.md", "published\n")
+        .write(&world.root().join("near"));
+    let again = ["hooks", "run", "org.example/near", "--force"];
+    vibe(&world, &again).expect(0);
+    assert_eq!(read(place.join("post")).lines().count(), 2);
+    assert_eq!(read(place.join(".vibe-slot.toml")), record);
+    vibe(&world, &["verify"]).expect(0);
+    std::fs::remove_dir_all(world.root().join("near")).unwrap();
+    vibe(&world, &again).expect(0);
+    assert_eq!(read(place.join("post")).lines().count(), 3);
+}
+
+#[test]
+fn a_path_package_whose_placed_manifest_was_edited_runs_only_what_its_source_still_has() {
+    let (world, place) = near_world("");
+    let edited = read(place.join("vibe.toml")) + "# mine\n";
+    std::fs::write(place.join("vibe.toml"), edited).unwrap();
+    let again = ["hooks", "run", "org.example/near", "--force"];
+    vibe(&world, &again).expect(0);
+    near("exit 9\n").write(&world.root().join("near"));
+    vibe(&world, &again)
+        .expect(1)
+        .stderr_has("vibedeps/org.example.near/1.0.0 does not hold what its source has")
+        .stderr_has("vibe install");
+    assert_eq!(read(place.join("post")).lines().count(), 2);
+}
+
+#[test]
+fn a_settled_hook_that_is_held_back_stays_settled() {
+    let world = world(COUNT_PRE, COUNT_POST);
+    vibe(&world, &["install"]).expect(0);
+    let mut held = crate::support::command(&world, &["hooks", "run", LINT, "--force"]);
+    crate::support::run(held.env("VIBE_NO_HOOKS", "1")).expect(0);
+    vibe(&world, &["hooks", "list", LINT])
+        .expect(0)
+        .stdout_has("pre-install  done")
+        .stdout_has("post-install  done");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
+    assert_eq!((runs(&world, "pre"), runs(&world, "post")), (1, 1));
+}

@@ -165,6 +165,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Record { .. } => ("record", INTEGRITY),
         InstallError::RecordType { .. } => ("record", INTEGRITY),
         InstallError::NotPlaced { .. } => ("not-placed", FAILED),
+        InstallError::OtherContent { .. } => ("other-content", FAILED),
         InstallError::Busy { .. } => ("busy", FAILED),
         InstallError::Reentrant { .. } => ("reentrant", FAILED),
         InstallError::PreInstall { .. } => ("pre-install", PRE_INSTALL),
@@ -297,6 +298,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Record { .. }
         | InstallError::RecordType { .. }
         | InstallError::NotPlaced { .. }
+        | InstallError::OtherContent { .. }
         | InstallError::Busy { .. }
         | InstallError::Reentrant { .. }
         | InstallError::ChangedMeanwhile { .. }
@@ -494,6 +496,10 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::NotPlaced { .. } => {
             Some(format!("install it first: {}", paste.line(&["install"])))
         }
+        InstallError::OtherContent { .. } => Some(format!(
+            "bring it up to date, which runs its hooks: {}",
+            paste.line(&["install"])
+        )),
         InstallError::Busy { .. } => Some("to wait for it, leave out --no-wait".to_owned()),
         InstallError::Reentrant { .. } => {
             Some("an install hook may only look, as with `vibe list`".to_owned())
@@ -918,6 +924,12 @@ mod tests {
         check(
             &InstallError::NotPlaced { slot: slot.clone() },
             "not-placed",
+            1,
+            "vibe install",
+        );
+        check(
+            &InstallError::OtherContent { slot: slot.clone() },
+            "other-content",
             1,
             "vibe install",
         );

@@ -342,6 +342,12 @@ pub enum InstallError {
         /// The slot.
         slot: SlotName,
     },
+    /// A slot that holds something else than its source, as after a refresh that was cut short.
+    #[error("vibedeps/{slot} does not hold what its source has")]
+    OtherContent {
+        /// The slot.
+        slot: SlotName,
+    },
     /// Another run holds the project, and waiting was not wanted.
     #[error("another vibe works on this project: process {pid}, `{command}`")]
     Busy {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
-use vibe_core::hook::{HostOs, Interpreters, Phase, SelectedHook};
+use vibe_core::hook::{HostOs, Interpreters, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Constraint, Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
@@ -108,7 +108,10 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         .map(|(id, dependency)| (id.clone(), constraint_of(dependency)))
         .collect();
     let package = package_of(target, manifest)?;
-    let (hooks, scripts) = hooks_of(target, &package, &tree, &listing, options)?;
+    let (hooks, scripts) = hooks_of(target, &package, &tree, options)?;
+    for hook in &hooks {
+        check_script(target, hook, &listing)?;
+    }
     check_locked_scripts(target, &scripts)?;
     let locations = listing
         .files
@@ -126,6 +129,36 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         package,
         requires,
         not_acted_on,
+        hooks,
+        scripts,
+    })
+}
+
+/// The package as its slot's record has it, of which `package` and `tree` tell: what runs in the
+/// slot of a path package is what was placed there, whatever its source has become.
+pub(crate) fn as_placed(
+    target: &Target,
+    slot: &Path,
+    package: Package,
+    tree: Tree,
+    options: &FetchOptions<'_>,
+) -> Result<Fetched, InstallError> {
+    let (hooks, scripts) = hooks_of(target, &package, &tree, options)?;
+    let rows = tree.rows().iter();
+    let locations = rows
+        .map(|row| (row.path.clone(), row.path.under(slot)))
+        .collect();
+    Ok(Fetched {
+        payload: DirectoryPayload {
+            tree: tree.clone(),
+            locations,
+            file_bytes: options.limits.file_bytes,
+        },
+        requires: BTreeMap::new(),
+        not_acted_on: Vec::new(),
+        notes: Vec::new(),
+        tree,
+        package,
         hooks,
         scripts,
     })
@@ -241,7 +274,6 @@ fn hooks_of(
     target: &Target,
     package: &Package,
     tree: &Tree,
-    listing: &Listing,
     options: &FetchOptions<'_>,
 ) -> Result<Hooks, InstallError> {
     if package.hooks.scripts.is_empty() {
@@ -263,7 +295,6 @@ fn hooks_of(
                     source: Box::new(source),
                 }
             })?;
-        check_script(target, *phase, &hook, listing)?;
         hooks.push(hook);
     }
     Ok((hooks, scripts_of(package.hooks.scripts.values(), tree)))
@@ -279,7 +310,6 @@ fn assumed_interpreters() -> Interpreters {
 
 fn check_script(
     target: &Target,
-    phase: Phase,
     hook: &SelectedHook,
     listing: &Listing,
 ) -> Result<(), InstallError> {
@@ -294,7 +324,7 @@ fn check_script(
     check_script_text(&hook.script, &bytes).map_err(|source| InstallError::Script {
         id: target.id.clone(),
         version: target.version.clone(),
-        phase,
+        phase: hook.phase,
         source: Box::new(source),
     })
 }

@@ -77,8 +77,11 @@ impl Execution<'_> {
     }
 
     fn hold(&mut self, hook: &RunHook, outcome: HookOutcome) -> Result<HookRecord, InstallError> {
-        self.set_phase(&hook.slot, hook.phase, PhaseState::Skipped);
-        self.save_state(Durability::Unsynced)?;
+        // What is settled stays so: it was only asked for once more.
+        if self.row(&hook.slot).phases.get(&hook.phase) != Some(&PhaseState::Done) {
+            self.set_phase(&hook.slot, hook.phase, PhaseState::Skipped);
+            self.save_state(Durability::Unsynced)?;
+        }
         Ok(HookRecord {
             outcome,
             ..empty_record(hook)

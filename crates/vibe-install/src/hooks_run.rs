@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use vibe_core::formats::lock::LockedSource;
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
@@ -12,8 +13,9 @@ use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::execution::Execution;
-use crate::fetch::{FetchOptions, fetch};
+use crate::fetch::{FetchOptions, Fetched, Target, as_placed, fetch};
 use crate::freshness;
+use crate::inspect::vouched;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
@@ -65,9 +67,12 @@ pub fn hooks_run(
         decision: gate.decision(),
         observer: context.observer,
     };
-    let fetched = fetch(&target, &options)?;
+    let fetched = placed_content(&project, &target, &slot, &record, &options)?;
     let state = state_file::load(&project.layout)?;
     let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
+    if row.tree != record.tree.id() || !row.adding.is_empty() {
+        return Err(InstallError::OtherContent { slot });
+    }
     let steps = due(&slot, &fetched.hooks, &row, request, gate.decision());
     if steps.is_empty() {
         return Ok(RunReport {
@@ -108,6 +113,27 @@ pub fn hooks_run(
         packages: package_summaries(&project, &planned.lock)?,
         ..RunReport::default()
     })
+}
+
+/// The package's content as it lies in the slot: that of a path package as it was placed, since
+/// its source may have moved on.
+fn placed_content(
+    project: &Project,
+    target: &Target,
+    slot: &SlotName,
+    record: &SlotRecord,
+    options: &FetchOptions<'_>,
+) -> Result<Fetched, InstallError> {
+    if let LockedSource::Path(_) = target.source
+        && let Some((package, tree)) = vouched(project, slot)?
+    {
+        return as_placed(target, &project.layout.slot(slot), package, tree, options);
+    }
+    let fetched = fetch(target, options)?;
+    match fetched.tree.id() == record.tree.id() {
+        true => Ok(fetched),
+        false => Err(InstallError::OtherContent { slot: slot.clone() }),
+    }
 }
 
 fn usable_record(project: &Project, slot: &SlotName) -> Result<SlotRecord, InstallError> {

@@ -1,7 +1,7 @@
 //! Looking: what is installed, which hooks there are, what they printed, and past runs.
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::{Hooks, MANIFEST_NAME, Reading};
+use vibe_core::formats::manifest::{MANIFEST_NAME, Package, Reading};
 use vibe_core::hook::{Interpreters, Phase, PhaseState};
 use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
 use vibe_core::plan::HookDecision;
@@ -112,7 +112,7 @@ fn declared(
         return Ok(Vec::new());
     }
     let (hooks, tree) = match vouched(project, slot)? {
-        Some(found) => found,
+        Some((package, tree)) => (package.hooks, tree),
         None => {
             let fetched = fetch(
                 &target_of(project, locked)?,
@@ -139,9 +139,12 @@ fn declared(
         .collect())
 }
 
-/// The hooks that the manifest in `slot` declares, and the recorded tree, where that manifest has
+/// What the manifest in `slot` says of its package, and the recorded tree, where that manifest has
 /// its recorded bytes.
-fn vouched(project: &Project, slot: &SlotName) -> Result<Option<(Hooks, Tree)>, InstallError> {
+pub(crate) fn vouched(
+    project: &Project,
+    slot: &SlotName,
+) -> Result<Option<(Package, Tree)>, InstallError> {
     let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
         return Ok(None);
     };
@@ -155,7 +158,7 @@ fn vouched(project: &Project, slot: &SlotName) -> Result<Option<(Hooks, Tree)>, 
         return Ok(None);
     }
     let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
-    Ok(manifest.package.map(|package| (package.hooks, record.tree)))
+    Ok(manifest.package.map(|package| (package, record.tree)))
 }
 
 /// Whether the next install runs a phase, and why.
