@@ -460,3 +460,21 @@ fn a_dry_run_announces_exactly_what_is_done() {
     std::fs::remove_file(slot(&world, LINT, "2.0.0").join(".vibe-slot.toml")).unwrap();
     deed_is_as_announced(&world, 1);
 }
+
+#[test]
+fn the_state_of_a_slot_goes_with_the_slot() {
+    let world = world_with(
+        &[counting(LINT, "1.0.0"), counting(LINT, "1.1.0")],
+        &[(LINT, "=1.0.0")],
+    );
+    let slots = || read(world.project().join("vibedeps/.state/slots.toml"));
+    vibe(&world, &["install"]).expect(0);
+    assert!(slots().contains("org.example.lint/1.0.0"));
+    world.require(&[(LINT, "=1.1.0")]);
+    std::fs::remove_file(slot(&world, LINT, "1.0.0").join("counter")).unwrap();
+    vibe(&world, &["install"]).expect(0);
+    assert!(!slots().contains("lint/1.0.0"), "{}", slots());
+    world.require(&[]);
+    vibe(&world, &["install"]).expect(0);
+    assert!(!slots().contains("[[slot]]"), "{}", slots());
+}

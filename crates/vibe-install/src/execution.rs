@@ -390,6 +390,7 @@ impl<'a> Execution<'a> {
     }
 
     fn prune(&mut self) -> Result<(), InstallError> {
+        let rows = self.state.slots.len();
         for step in &self.planned.plan.steps {
             let Step::Remove(step) = step else { continue };
             self.check_cancelled()?;
@@ -404,9 +405,8 @@ impl<'a> Execution<'a> {
             lock.get(slot.package())
                 .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
         };
-        let before = self.state.slots.len();
         self.state.slots.retain(|slot, _| is_locked(slot));
-        if self.state.slots.len() != before {
+        if self.state.slots.len() != rows {
             self.save_state(Durability::Unsynced)?;
         }
         self.write_support_files(&self.planned.lock)?;
