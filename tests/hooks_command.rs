@@ -235,3 +235,27 @@ fn a_settled_hook_that_is_held_back_stays_settled() {
         .stdout_has("nothing to do");
     assert_eq!((runs(&world, "pre"), runs(&world, "post")), (1, 1));
 }
+
+#[test]
+fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
+    let slow = "if test -e \"$VIBE_PROJECT_ROOT/slow\"; then echo > \"$VIBE_PROJECT_ROOT/in\"; \
+                while test -e \"$VIBE_PROJECT_ROOT/slow\"; do read -r -t 0.05 < <(:) || :; done; fi\n";
+    let world = world(COUNT_PRE, &format!("{COUNT_POST}{slow}"));
+    vibe(&world, &["install"]).expect(0);
+    world.write("slow", "");
+    let again = ["hooks", "run", LINT, "--phase", "post-install"];
+    let mut child = crate::support::start(&mut crate::support::command(&world, &again));
+    let inside = world.project().join("in");
+    crate::support::wait_until("the hook's start", || inside.exists());
+    child.kill().unwrap();
+    crate::support::wait(child);
+    std::fs::remove_file(world.project().join("slow")).unwrap();
+    vibe(&world, &["verify"])
+        .expect(5)
+        .stdout_has("the post-install hook of org.example.lint/1.0.0 is owed");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("ran 1 install hook");
+    assert_eq!((runs(&world, "pre"), runs(&world, "post")), (1, 3));
+    vibe(&world, &["verify"]).expect(0);
+}

@@ -69,7 +69,7 @@ pub fn hooks_run(
     };
     let fetched = placed_content(&project, &target, &slot, &record, &options)?;
     let state = state_file::load(&project.layout)?;
-    let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
+    let mut row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
     if row.tree != record.tree.id() || !row.adding.is_empty() {
         return Err(InstallError::OtherContent { slot });
     }
@@ -81,15 +81,9 @@ pub fn hooks_run(
             ..RunReport::default()
         });
     }
+    owe(&mut row, &steps);
     let planned = Planned {
-        packages: vec![PlannedPackage {
-            target,
-            slot: slot.clone(),
-            tree: record.tree.id(),
-            fetched: Some(fetched),
-            record: Some(record),
-            unusable_record: false,
-        }],
+        packages: vec![planned_package(target, &slot, record, fetched)],
         plan: PlacePlan {
             steps: steps.into_iter().map(Step::RunHook).collect(),
         },
@@ -133,6 +127,32 @@ fn placed_content(
     match fetched.tree.id() == record.tree.id() {
         true => Ok(fetched),
         false => Err(InstallError::OtherContent { slot: slot.clone() }),
+    }
+}
+
+/// What is started is owed until it ends well, also where it was settled before: a run that is
+/// killed in between must not look as if nothing had been begun.
+fn owe(row: &mut SlotState, hooks: &[RunHook]) {
+    for hook in hooks {
+        if hook.decision == HookDecision::Run {
+            row.phases.insert(hook.phase, PhaseState::Owed);
+        }
+    }
+}
+
+fn planned_package(
+    target: Target,
+    slot: &SlotName,
+    record: SlotRecord,
+    fetched: Fetched,
+) -> PlannedPackage {
+    PlannedPackage {
+        target,
+        slot: slot.clone(),
+        tree: record.tree.id(),
+        fetched: Some(fetched),
+        record: Some(record),
+        unusable_record: false,
     }
 }
 
