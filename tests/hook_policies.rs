@@ -222,3 +222,27 @@ fn running_hooks_on_demand_passes_the_same_gate_and_reports_the_same_failures() 
         .stdout_has("nothing to do");
     assert_eq!(count(&world, "runs"), 1);
 }
+
+#[test]
+fn who_holds_a_hook_back_is_named_rightly() {
+    let world = World::new();
+    PackageBuilder::new("org.example/lint", "1.0.0")
+        .hook(Phase::PreInstall, "true\n")
+        .hook(Phase::PostInstall, "true\n")
+        .publish(&world.registry());
+    world.require(&[("org.example/lint", "^1")]);
+    let config = world.home().join("vibe/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[hooks]\npolicy = \"never\"\n").unwrap();
+    for _ in 0..2 {
+        let mut install = command(&world, &["install"]);
+        run(install.env("VIBE_NO_HOOKS", "0"))
+            .expect(0)
+            .stdout_has("held back: 2 (by `[hooks] policy` in config.toml)");
+    }
+    std::fs::remove_file(&config).unwrap();
+    let one = ["hooks", "run", "org.example/lint", "--phase", "pre-install"];
+    vibe(&world, &one)
+        .expect(0)
+        .stdout_has("install hooks held back: 1 (in an earlier run)");
+}

@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use vibe_core::formats::config::{HookPolicy, UserConfig};
+use vibe_core::formats::config::UserConfig;
 use vibe_core::formats::decode::decode;
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::text::{escape, hide_credentials, shell_quote};
-use vibe_install::{Settings, switches_on};
+use vibe_install::Settings;
 
 use crate::arguments::{ColorWhen, Global, RunOptions};
 use crate::exit_code;
@@ -82,20 +82,6 @@ impl World {
             .as_ref()
             .filter(|folder| folder.is_absolute());
         Ok(folder.map(|folder| folder.join(CONFIG_FOLDER).join(CONFIG_NAME)))
-    }
-
-    /// What kept install hooks from running, given that a policy or a flag did.
-    pub(crate) fn held_by(&self, run: &RunOptions, config: &UserConfig) -> &'static str {
-        if run.no_hooks {
-            return "--no-hooks";
-        }
-        if self.variable("VIBE_NO_HOOKS").is_some_and(switches_on) {
-            return "VIBE_NO_HOOKS";
-        }
-        match config.hook_policy {
-            HookPolicy::Never | HookPolicy::Ask => "`[hooks] policy` in config.toml",
-            HookPolicy::InstallIsConsent => "`install-hooks` in vibe.toml",
-        }
     }
 }
 
@@ -207,6 +193,7 @@ fn command_line(arguments: &[OsString]) -> String {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use vibe_core::formats::config::HookPolicy;
 
     fn world(variables: &[(&str, &str)]) -> World {
         World {
@@ -358,41 +345,5 @@ mod tests {
         check(&[], ColorWhen::Auto, false, false);
         check(&[("NO_COLOR", "1")], ColorWhen::Always, false, true);
         check(&[], ColorWhen::Never, true, false);
-    }
-
-    #[test]
-    fn what_holds_install_hooks_back_is_named() {
-        let check = |variables: &[(&str, &str)], no_hooks, hook_policy, expected| {
-            let config = UserConfig {
-                hook_policy,
-                ..UserConfig::default()
-            };
-            let run = RunOptions {
-                no_hooks,
-                ..RunOptions::default()
-            };
-            assert_eq!(world(variables).held_by(&run, &config), expected);
-        };
-        let set = [("VIBE_NO_HOOKS", "1")];
-        check(&set, true, HookPolicy::Never, "--no-hooks");
-        check(&set, false, HookPolicy::Never, "VIBE_NO_HOOKS");
-        check(
-            &[("VIBE_NO_HOOKS", "0")],
-            false,
-            HookPolicy::Never,
-            "`[hooks] policy` in config.toml",
-        );
-        check(
-            &[],
-            false,
-            HookPolicy::Ask,
-            "`[hooks] policy` in config.toml",
-        );
-        check(
-            &[],
-            false,
-            HookPolicy::InstallIsConsent,
-            "`install-hooks` in vibe.toml",
-        );
     }
 }

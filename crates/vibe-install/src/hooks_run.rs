@@ -77,6 +77,7 @@ pub fn hooks_run(
     if steps.is_empty() {
         return Ok(RunReport {
             up_to_date: true,
+            held_by: gate.set_by,
             packages: package_summaries(&project, &lock)?,
             ..RunReport::default()
         });
@@ -101,6 +102,7 @@ pub fn hooks_run(
     drop(opened);
     Ok(RunReport {
         plan: planned.plan.clone(),
+        held_by: gate.set_by,
         run: Some(executed.run),
         hooks: executed.hooks,
         done: executed.done,

@@ -123,8 +123,8 @@ fn nothing_to_do(
     project: &Project,
     dry_run: bool,
 ) -> Result<Option<RunReport>, InstallError> {
-    let decision = hook_gate(context.settings, project).decision();
-    let Some(memory) = freshness::remember(context, project, decision)? else {
+    let gate = hook_gate(context.settings, project);
+    let Some(memory) = freshness::remember(context, project, gate.decision())? else {
         return Ok(None);
     };
     if !memory.is_fresh {
@@ -145,6 +145,7 @@ fn nothing_to_do(
         up_to_date: true,
         dry_run,
         packages,
+        held_by: gate.set_by,
         ..RunReport::default()
     }))
 }
@@ -243,6 +244,7 @@ pub(crate) fn finish(
 ) -> Result<RunReport, InstallError> {
     let mut report = RunReport {
         dry_run: ending.dry_run,
+        held_by: hook_gate(context.settings, project).set_by,
         plan: planned.plan.clone(),
         lock_changed: commit.changes_lock(),
         manifest_changed: commit.changes_manifest(),

@@ -39,7 +39,7 @@ pub use report::{
     ScriptSummary, VerifyReport,
 };
 pub use resolution::Unsolved;
-pub use settings::{Context, Settings, switches_on};
+pub use settings::{Context, Settings};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;
 pub use vibe_fs::{EntryKind, FsError, ReadError};

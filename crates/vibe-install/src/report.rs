@@ -26,6 +26,9 @@ pub struct RunReport {
     pub packages: Vec<PackageSummary>,
     /// What became of each hook that was due.
     pub hooks: Vec<HookRecord>,
+    /// Who holds install hooks back in this run, in words, if anybody does.
+    #[serde(skip)]
+    pub held_by: Option<&'static str>,
     /// `vibe.lock` was, or would be, written.
     pub lock_changed: bool,
     /// `vibe.toml` was, or would be, written.

@@ -46,7 +46,7 @@ impl Settings {
 
 /// Whether the value of a switch such as `VIBE_NO_HOOKS` switches it on: anything but `0`, `false`
 /// and `no`.
-pub fn switches_on(value: &OsStr) -> bool {
+pub(crate) fn switches_on(value: &OsStr) -> bool {
     !matches!(value.to_str(), Some("0" | "false" | "no"))
 }
 

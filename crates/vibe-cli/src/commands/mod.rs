@@ -35,7 +35,6 @@ struct App<'a> {
     cancel: &'a Cancellation,
     paste: Paste,
     verbosity: Verbosity,
-    held_by: &'static str,
     started: Instant,
 }
 
@@ -63,7 +62,6 @@ impl App<'_> {
         View {
             verbose: self.verbosity == Verbosity::Verbose,
             elapsed: self.started.elapsed(),
-            held_by: self.held_by,
         }
     }
 
@@ -164,7 +162,6 @@ fn outcome(
         .iter()
         .for_each(|warning| reporter.warning(warning));
     let app = App {
-        held_by: world.held_by(&run, &config),
         settings: settings(world, &arguments.global, &run, config)?,
         reporter,
         runner: SystemRunner,

@@ -150,7 +150,6 @@ mod tests {
         let view = View {
             verbose,
             elapsed: Duration::ZERO,
-            held_by: "--no-hooks",
         };
         plain(&text(&report, &view))
     }

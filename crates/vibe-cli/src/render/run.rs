@@ -24,8 +24,6 @@ pub(crate) struct View {
     pub(crate) verbose: bool,
     /// How long the command took.
     pub(crate) elapsed: Duration,
-    /// What holds install hooks back where something does.
-    pub(crate) held_by: &'static str,
 }
 
 /// One package in the list.
@@ -57,7 +55,7 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
     if report.manifest_changed && !report.dry_run && !last.starts_with(WROTE_MANIFEST) {
         lines.push(WROTE_MANIFEST.to_owned());
     }
-    lines.extend(held_line(report, view.held_by));
+    lines.extend(held_line(report));
     lines.push(last);
     lines.join("\n") + "\n"
 }
@@ -237,7 +235,7 @@ pub(crate) fn ending(hook: &HookRecord) -> String {
 }
 
 /// Says that something asked for was not done: phases that were held back now or before.
-fn held_line(report: &RunReport, held_by: &str) -> Option<String> {
+fn held_line(report: &RunReport) -> Option<String> {
     let held = |state: PhaseState| {
         let phases = report.packages.iter().flat_map(|package| &package.phases);
         phases.filter(|phase| phase.state == state).count()
@@ -246,7 +244,10 @@ fn held_line(report: &RunReport, held_by: &str) -> Option<String> {
     let declined = held(PhaseState::Declined);
     let mut parts = Vec::new();
     if skipped > 0 {
-        parts.push(format!("{skipped} (by {held_by})"));
+        let by = report
+            .held_by
+            .map_or("in an earlier run".to_owned(), |by| format!("by {by}"));
+        parts.push(format!("{skipped} ({by})"));
     }
     if declined > 0 {
         parts.push(format!("{declined} (not accepted)"));
@@ -387,7 +388,6 @@ mod tests {
         let view = View {
             verbose,
             elapsed: Duration::from_millis(250),
-            held_by: "--no-hooks",
         };
         plain(&text(report, &view))
     }
@@ -486,11 +486,22 @@ installed 1 package, 2 files, ran 3 install hooks in 250ms
         let report = RunReport {
             up_to_date: true,
             packages: vec![held],
+            held_by: Some("--no-hooks"),
             ..RunReport::default()
+        };
+        let earlier = RunReport {
+            held_by: None,
+            ..report.clone()
         };
         check(
             report,
             "install hooks held back: 1 (by --no-hooks), 1 (not accepted)
+nothing to do: 1 package is up to date
+",
+        );
+        check(
+            earlier,
+            "install hooks held back: 1 (in an earlier run), 1 (not accepted)
 nothing to do: 1 package is up to date
 ",
         );
