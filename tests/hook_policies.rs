@@ -241,6 +241,9 @@ fn who_holds_a_hook_back_is_named_rightly() {
             .stdout_has("held back: 2 (by `[hooks] policy` in config.toml)");
     }
     std::fs::remove_file(&config).unwrap();
+    vibe(&world, &["install", "--dry-run"])
+        .expect(0)
+        .stdout_has("; 2 steps to do");
     let one = ["hooks", "run", "org.example/lint", "--phase", "pre-install"];
     vibe(&world, &one)
         .expect(0)

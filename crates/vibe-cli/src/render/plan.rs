@@ -40,7 +40,7 @@ pub(crate) fn summary(report: &RunReport) -> String {
         .plan
         .steps
         .iter()
-        .filter(|step| step.is_work())
+        .filter(|step| step.is_work() && !matches!(step, Step::Keep(_)))
         .count();
     match (steps, report.lock_changed || report.manifest_changed) {
         (0, false) => nothing_to_do(report),
