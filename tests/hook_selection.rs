@@ -94,7 +94,15 @@ fn a_base_without_script_names_both_files_looked_for() {
         1,
         &["hooks/dir.sh", "hooks/dir.ps1", "is a directory"],
     );
-    check_base("hooks/only", 1, &["hooks/only.ps1", "hooks/only.sh"]);
+    check_base(
+        "hooks/only",
+        1,
+        &[
+            "hooks/only.ps1",
+            "hooks/only.sh",
+            "corrected in the package",
+        ],
+    );
 }
 
 #[test]

@@ -130,3 +130,18 @@ fn a_directory_that_gives_no_package_name_is_refused() {
     ");
     assert!(!world.project().join("__").exists());
 }
+
+#[test]
+fn a_dry_run_starts_no_project_and_says_so() {
+    let world = World::new();
+    vibe_testkit::PackageBuilder::new("org.example/near", "1.0.0")
+        .write(&world.root().join("near"));
+    let before = world.snapshot();
+    vibe(&world, &["install", "path:../near", "--dry-run"])
+        .expect(0)
+        .stdout_has("a project would be started in ");
+    before.assert_unchanged(&world.snapshot());
+    vibe(&world, &["install", "path:../near"])
+        .expect(0)
+        .stdout_has("started a project in ");
+}

@@ -474,9 +474,12 @@ fn fetch_hint(error: &FetchError) -> Option<&'static str> {
 
 fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     match error {
-        InstallError::Selection { .. } | InstallError::Script { .. } => Some(format!(
+        InstallError::Selection { source, .. } if source.is_missing_interpreter() => Some(format!(
             "to install without running install hooks: {}",
             paste.line(&["install", "--no-hooks"])
+        )),
+        InstallError::Selection { id, .. } | InstallError::Script { id, .. } => Some(format!(
+            "it has to be corrected in the package; until then, require another version of {id}"
         )),
         InstallError::PreInstall { hook, .. } => Some(hook_hint(hook, paste)),
         InstallError::PathTooLong { .. } => {

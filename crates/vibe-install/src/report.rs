@@ -33,7 +33,7 @@ pub struct RunReport {
     pub lock_changed: bool,
     /// `vibe.toml` was, or would be, written.
     pub manifest_changed: bool,
-    /// A new project was started here.
+    /// A new project was, or would be, started here.
     #[serde(serialize_with = "optional_path_text")]
     pub started_project: Option<PathBuf>,
     /// The run's evidence under `vibedeps/.state/runs/`, if one was kept.

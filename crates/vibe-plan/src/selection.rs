@@ -94,6 +94,20 @@ pub enum SelectionError {
     },
 }
 
+impl SelectionError {
+    /// Whether this machine lacks a program, and the package nothing: then it can be installed
+    /// with its hooks held back.
+    pub fn is_missing_interpreter(&self) -> bool {
+        match self {
+            SelectionError::NoBash { .. }
+            | SelectionError::NoGitBash { .. }
+            | SelectionError::NoPowerShell { .. }
+            | SelectionError::NoWindowsInterpreter { .. } => true,
+            SelectionError::Missing { .. } | SelectionError::WindowsOnly { .. } => false,
+        }
+    }
+}
+
 fn directory_note(base: &RelPath, is_directory: bool) -> String {
     match is_directory {
         true => format!(" (`{base}` is a directory)"),

@@ -39,10 +39,11 @@ struct Entry<'a> {
 pub(crate) fn text(report: &RunReport, view: &View) -> String {
     let mut lines = Vec::new();
     if let Some(root) = &report.started_project {
-        lines.push(format!(
-            "started a project in {}",
-            escape(&root.to_string_lossy())
-        ));
+        let root = escape(&root.to_string_lossy());
+        lines.push(match report.dry_run {
+            true => format!("a project would be started in {root}"),
+            false => format!("started a project in {root}"),
+        });
     }
     match report.dry_run {
         true => lines.extend(plan::lines(report, view.verbose)),
