@@ -259,3 +259,27 @@ fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
     assert_eq!((runs(&world, "pre"), runs(&world, "post")), (1, 3));
     vibe(&world, &["verify"]).expect(0);
 }
+
+#[test]
+fn a_hook_whose_source_changed_or_whose_slot_is_gone_is_listed_as_one_that_runs() {
+    let (world, place) = near_world("");
+    let list = ["hooks", "list"];
+    vibe(&world, &list)
+        .expect(0)
+        .stdout_has("next    does not run: the package's files have not changed");
+    near("")
+        .file("more.md", "")
+        .write(&world.root().join("near"));
+    vibe(&world, &list)
+        .expect(0)
+        .stdout_has("next    runs: its source has other content now");
+    let mut held = crate::support::command(&world, &list);
+    crate::support::run(held.env("VIBE_NO_HOOKS", "1"))
+        .expect(0)
+        .stdout_has("next    does not run: held back by VIBE_NO_HOOKS");
+    vibe(&world, &["install"]).expect(0);
+    std::fs::remove_dir_all(place).unwrap();
+    vibe(&world, &list)
+        .expect(0)
+        .stdout_has("next    runs: it has not run on this machine yet");
+}

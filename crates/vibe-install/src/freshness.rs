@@ -164,7 +164,12 @@ fn relative(root: &Path, path: &Path) -> String {
         .into_owned()
 }
 
-fn list_path(root: &Path, path: &str, limits: &PackageLimits) -> Result<Listing, FetchError> {
+/// The files of the path source `path`, as the manifest states it.
+pub(crate) fn list_path(
+    root: &Path,
+    path: &str,
+    limits: &PackageLimits,
+) -> Result<Listing, FetchError> {
     list(&root.join(path), SourceKind::PathSource, limits)
 }
 

@@ -6,6 +6,7 @@ use vibe_core::hook::{Interpreters, Phase, PhaseState};
 use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
 use vibe_core::plan::HookDecision;
 use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree};
+use vibe_fetch::hash_listing;
 use vibe_fs::{read_bounded, read_if_exists};
 use vibe_plan::gate::Gate;
 use vibe_plan::selection::scripts_of;
@@ -15,6 +16,7 @@ use vibe_slot::state_file;
 use crate::error::InstallError;
 use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_directory, run_names};
 use crate::fetch::{FetchOptions, fetch};
+use crate::freshness::list_path;
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
 use crate::opening::tell_waiting_commit;
@@ -79,11 +81,16 @@ pub fn hooks_list(
     let mut found = Vec::new();
     for locked in lock.packages.iter().filter(is_asked) {
         let slot = SlotName::new(&locked.id, &locked.version);
-        let row = state.slots.get(&slot);
+        // What ran in a slot that is gone says nothing of the one that takes its place.
+        let row = match project.layout.has_slot(&slot)? {
+            true => state.slots.get(&slot),
+            false => None,
+        };
+        let is_outdated = has_other_source(context, &project, locked, &slot)?;
         for (phase, scripts) in declared(context, &project, locked, &slot)? {
             let state = row.and_then(|row| row.phases.get(&phase).copied());
             let last = last_record(&runs, &locked.id, phase);
-            let (runs_next, because) = outlook(state, last.as_ref(), &gate);
+            let (runs_next, because) = outlook(state, last.as_ref(), &gate, is_outdated);
             found.push(HookStatus {
                 package: locked.id.clone(),
                 version: locked.version.to_string(),
@@ -139,6 +146,26 @@ fn declared(
         .collect())
 }
 
+/// Whether the source of a path package has other content than what is placed.
+fn has_other_source(
+    context: &Context<'_>,
+    project: &Project,
+    locked: &LockedPackage,
+    slot: &SlotName,
+) -> Result<bool, InstallError> {
+    let LockedSource::Path(path) = &locked.source else {
+        return Ok(false);
+    };
+    let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
+        return Ok(false);
+    };
+    let limits = &context.settings.config.limits;
+    let source = list_path(&project.root, path, limits);
+    // A source that cannot be read has its error where it is needed.
+    let tree = source.and_then(|listing| hash_listing(&listing));
+    Ok(tree.is_ok_and(|tree| tree.id() != record.tree.id()))
+}
+
 /// What the manifest in `slot` says of its package, and the recorded tree, where that manifest has
 /// its recorded bytes.
 pub(crate) fn vouched(
@@ -162,18 +189,27 @@ pub(crate) fn vouched(
 }
 
 /// Whether the next install runs a phase, and why.
-fn outlook(state: Option<PhaseState>, last: Option<&HookRecord>, gate: &Gate) -> (bool, String) {
+fn outlook(
+    state: Option<PhaseState>,
+    last: Option<&HookRecord>,
+    gate: &Gate,
+    is_outdated: bool,
+) -> (bool, String) {
     let held = match gate.decision() {
         HookDecision::Run => None,
         HookDecision::Ask | HookDecision::Held => gate.set_by,
     };
-    if let (Some(set_by), false) = (held, state == Some(PhaseState::Done)) {
+    let is_settled = state == Some(PhaseState::Done) && !is_outdated;
+    if let (Some(set_by), false) = (held, is_settled) {
         return (false, format!("held back by {set_by}"));
     }
     match state {
         None => (true, "it has not run on this machine yet".to_owned()),
         Some(PhaseState::Owed) => (true, owed_because(last)),
         Some(PhaseState::Skipped) => (true, "it was held back, and is permitted now".to_owned()),
+        Some(PhaseState::Done | PhaseState::Declined) if is_outdated => {
+            (true, "its source has other content now".to_owned())
+        }
         Some(PhaseState::Declined) => (
             false,
             "it was declined; `vibe hooks run` offers it again".to_owned(),
