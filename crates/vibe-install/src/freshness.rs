@@ -125,11 +125,19 @@ pub(crate) fn write(
     Ok(fresh.write(&project.layout)?)
 }
 
-/// Writes what is remembered anew, with the stats as they are now.
+/// Writes what is remembered anew, with the stats as they are now. A file that was changed after
+/// it was compared is left to the next run, and nothing is written.
 pub(crate) fn renew(project: &Project, memory: &Memory) -> Result<(), InstallError> {
     let mut fresh = memory.file.fresh.clone();
     for watched in &mut fresh.watched {
-        watched.stat = stat_of(&project.root.join(&watched.path))?;
+        if stat_of(&project.root.join(&watched.path))? == watched.stat {
+            continue;
+        }
+        let now = watch(&project.root, &watched.path)?;
+        if now.sha256 != watched.sha256 {
+            return Ok(());
+        }
+        *watched = now;
     }
     Ok(fresh.write(&project.layout)?)
 }
@@ -180,4 +188,43 @@ fn listing_lines(root: &Path, listing: &Listing) -> Vec<String> {
         .iter()
         .map(|file| format!("{} < {}", file.path, relative(root, &file.location)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a watched file with the digest of `remembered` is renewed where it holds `content`.
+    fn check_renew(content: &str, remembered: &str, expected: bool) {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(MANIFEST_NAME), content).unwrap();
+        let project = Project::require(directory.path()).unwrap();
+        project.layout.prepare().unwrap();
+        let fresh = Fresh {
+            vibe: "1".to_owned(),
+            held_hooks: false,
+            watched: vec![Watched {
+                path: MANIFEST_NAME.to_owned(),
+                stat: None,
+                sha256: Some(Sha256Digest::of(remembered.as_bytes())),
+            }],
+            listings: BTreeMap::new(),
+        };
+        fresh.write(&project.layout).unwrap();
+        let read = || fresh::read(&project.layout, "1").unwrap();
+        let memory = Memory {
+            file: read(),
+            is_fresh: true,
+            renew: true,
+        };
+        renew(&project, &memory).unwrap();
+        assert_eq!(read().fresh.watched[0].stat.is_some(), expected);
+    }
+
+    #[test]
+    fn only_what_has_its_remembered_content_is_remembered_anew() {
+        let manifest = "[project]\nname = \"p\"\n";
+        check_renew(manifest, manifest, true);
+        check_renew(manifest, "[project]\nname = \"q\"\n", false);
+    }
 }
