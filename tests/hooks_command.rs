@@ -236,20 +236,27 @@ fn a_settled_hook_that_is_held_back_stays_settled() {
     assert_eq!((runs(&world, "pre"), runs(&world, "post")), (1, 1));
 }
 
-#[test]
-fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
-    let slow = "if test -e \"$VIBE_PROJECT_ROOT/slow\"; then echo > \"$VIBE_PROJECT_ROOT/in\"; \
-                while test -e \"$VIBE_PROJECT_ROOT/slow\"; do read -r -t 0.05 < <(:) || :; done; fi\n";
-    let world = world(COUNT_PRE, &format!("{COUNT_POST}{slow}"));
-    vibe(&world, &["install"]).expect(0);
+/// Runs on while the project has a file `slow`.
+const SLOW: &str = "if test -e \"$VIBE_PROJECT_ROOT/slow\"; then echo > \"$VIBE_PROJECT_ROOT/in\"; \
+                    while test -e \"$VIBE_PROJECT_ROOT/slow\"; do read -r -t 0.05 < <(:) || :; \
+                    done; fi\n";
+
+/// Runs `arguments` and kills them within a hook that ends with [`SLOW`].
+fn killed_in_hook(world: &World, arguments: &[&str]) {
     world.write("slow", "");
-    let again = ["hooks", "run", LINT, "--phase", "post-install"];
-    let mut child = crate::support::start(&mut crate::support::command(&world, &again));
+    let mut child = crate::support::start(&mut crate::support::command(world, arguments));
     let inside = world.project().join("in");
     crate::support::wait_until("the hook's start", || inside.exists());
     child.kill().unwrap();
     crate::support::wait(child);
     std::fs::remove_file(world.project().join("slow")).unwrap();
+}
+
+#[test]
+fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
+    let world = world(COUNT_PRE, &format!("{COUNT_POST}{SLOW}"));
+    vibe(&world, &["install"]).expect(0);
+    killed_in_hook(&world, &["hooks", "run", LINT, "--phase", "post-install"]);
     vibe(&world, &["verify"])
         .expect(5)
         .stdout_has("the post-install hook of org.example.lint/1.0.0 is owed");
@@ -258,6 +265,25 @@ fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
         .stdout_has("ran 1 install hook");
     assert_eq!((runs(&world, "pre"), runs(&world, "post")), (1, 3));
     vibe(&world, &["verify"]).expect(0);
+}
+
+#[test]
+fn what_a_killed_hook_did_is_known_when_it_is_run_again() {
+    let once = "grep -q hooked notes.md || echo hooked >> notes.md\n";
+    for phase in [Phase::PreInstall, Phase::PostInstall] {
+        let world = World::new();
+        PackageBuilder::new(LINT, "1.0.0")
+            .file("notes.md", "notes\n")
+            .hook(phase, &format!("{once}{SLOW}"))
+            .publish(&world.registry());
+        world.require(&[(LINT, "^1")]);
+        vibe(&world, &["install", "--no-hooks"]).expect(0);
+        killed_in_hook(&world, &["hooks", "run", LINT]);
+        vibe(&world, &["hooks", "run", LINT]).expect(0);
+        let notes = slot(&world, LINT, "1.0.0").join("notes.md");
+        assert_eq!(read(notes), "notes\nhooked\n");
+        vibe(&world, &["verify"]).expect(0);
+    }
 }
 
 #[test]

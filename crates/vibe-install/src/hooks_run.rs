@@ -8,6 +8,8 @@ use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
 use vibe_core::plan::{HookDecision, PlacePlan, RunHook, Step};
 use vibe_core::{PackageId, SlotName};
+use vibe_plan::slot_plan::as_hooks_left;
+use vibe_slot::examine::examine;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
@@ -19,7 +21,7 @@ use crate::inspect::vouched;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
-use crate::planning::{Planned, PlannedPackage, record_error};
+use crate::planning::{Planned, PlannedPackage, interest, record_error};
 use crate::project::Project;
 use crate::report::RunReport;
 use crate::resolution::targets_of_lock;
@@ -69,10 +71,8 @@ pub fn hooks_run(
     };
     let fetched = placed_content(&project, &target, &slot, &record, &options)?;
     let state = state_file::load(&project.layout)?;
-    let mut row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
-    if row.tree != record.tree.id() || !row.adding.is_empty() {
-        return Err(InstallError::OtherContent { slot });
-    }
+    let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
+    let mut row = settled_row(&project, &slot, &record, row)?;
     let steps = due(&slot, &fetched.hooks, &row, request, gate.decision());
     if steps.is_empty() {
         return Ok(RunReport {
@@ -130,6 +130,25 @@ fn placed_content(
         true => Ok(fetched),
         false => Err(InstallError::OtherContent { slot: slot.clone() }),
     }
+}
+
+/// The row of a slot that holds what it should. What a hook that was killed did to the payload is
+/// known in it, since it would otherwise be nobody's.
+fn settled_row(
+    project: &Project,
+    slot: &SlotName,
+    record: &SlotRecord,
+    row: SlotState,
+) -> Result<SlotState, InstallError> {
+    if row.tree != record.tree.id() || !row.adding.is_empty() {
+        return Err(InstallError::OtherContent { slot: slot.clone() });
+    }
+    if row.running.is_none() {
+        return Ok(row);
+    }
+    let wanted = interest(&[Some(&record.tree)], Some(&row));
+    let contents = examine(&project.layout, slot, &wanted, &row.made)?;
+    Ok(as_hooks_left(&row, &record.tree, &contents))
 }
 
 /// What is started is owed until it ends well, also where it was settled before: a run that is

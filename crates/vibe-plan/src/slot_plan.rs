@@ -311,33 +311,38 @@ fn settle_interrupted(
     record: Option<&SlotRecord>,
     contents: &SlotContents,
 ) -> SlotState {
-    let mut settled = state.clone();
     let in_post_install = state
         .running
         .as_ref()
         .is_some_and(|hook| hook.phase == Phase::PostInstall);
     let same_payload = record.is_some_and(|record| record.tree == *tree) && state.tree == tree.id();
-    if !in_post_install || !same_payload {
-        return settled;
+    match in_post_install && same_payload {
+        true => as_hooks_left(state, tree, contents),
+        false => state.clone(),
     }
-    settled.after.clear();
-    for row in tree.rows() {
-        match contents.entries.get(&row.path) {
-            None => settled.after.insert(row.path.clone(), AfterFile::Deleted),
-            Some(DiskEntry::File {
-                digest: Some(digest),
-                exec,
-            }) => {
-                let file = AfterFile::File {
-                    digest: *digest,
-                    exec: *exec,
-                };
-                settled.after.insert(row.path.clone(), file)
-            }
-            Some(_) => None,
-        };
+}
+
+/// `state` with every payload file that is not as published taken for what the package's own hooks
+/// made of it. `tree` are its published files.
+pub fn as_hooks_left(state: &SlotState, tree: &Tree, contents: &SlotContents) -> SlotState {
+    let left = |row: &TreeRow| match contents.entries.get(&row.path) {
+        None => Some(AfterFile::Deleted),
+        Some(DiskEntry::File {
+            digest: Some(digest),
+            exec,
+        }) if (*digest, *exec) != (row.digest, row.exec) => Some(AfterFile::File {
+            digest: *digest,
+            exec: *exec,
+        }),
+        Some(_) => None,
+    };
+    let after = tree.rows().iter();
+    SlotState {
+        after: after
+            .filter_map(|row| Some((row.path.clone(), left(row)?)))
+            .collect(),
+        ..state.clone()
     }
-    settled
 }
 
 fn slot_reason(
