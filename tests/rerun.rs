@@ -478,3 +478,29 @@ fn the_state_of_a_slot_goes_with_the_slot() {
     vibe(&world, &["install"]).expect(0);
     assert!(!slots().contains("[[slot]]"), "{}", slots());
 }
+
+#[test]
+fn a_repair_of_one_package_leaves_the_state_of_all_others() {
+    let core = "org.example/core";
+    let failing = PackageBuilder::new("org.example/zeta", "1.0.0").hook(
+        Phase::PreInstall,
+        &logged("test -e \"$VIBE_PROJECT_ROOT/ok\"\n"),
+    );
+    let world = world_with(
+        &[counting(LINT, "1.0.0"), counting(core, "1.0.0"), failing],
+        &[(core, "^1")],
+    );
+    vibe(&world, &["install"]).expect(0);
+    let add_both = ["install", LINT, "org.example/zeta"];
+    vibe(&world, &add_both).expect(4);
+    let idle = vibe(&world, &["reinstall", core, "--json"]).expect(0);
+    assert_eq!(idle.json()["result"]["up-to-date"], true);
+    write(slot(&world, core, "1.0.0").join("lint.md"), "damaged\n");
+    vibe(&world, &["reinstall", core]).expect(0);
+    world.write("ok", "");
+    let before = hook_log(&world).len();
+    vibe(&world, &add_both).expect(0);
+    // What was prepared is only finished; the one that failed is prepared.
+    let since: Vec<String> = hook_log(&world).split_off(before);
+    assert_eq!(since.len(), 2, "{since:?}");
+}

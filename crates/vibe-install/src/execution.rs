@@ -405,7 +405,10 @@ impl<'a> Execution<'a> {
             lock.get(slot.package())
                 .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
         };
-        self.state.slots.retain(|slot, _| is_locked(slot));
+        let is_whole = self.planned.is_whole;
+        self.state
+            .slots
+            .retain(|slot, _| !is_whole || is_locked(slot));
         if self.state.slots.len() != rows {
             self.save_state(Durability::Unsynced)?;
         }

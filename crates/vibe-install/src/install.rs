@@ -288,13 +288,10 @@ pub(crate) fn finish(
     Ok(report)
 }
 
-/// A state row that the lock no longer names.
+/// A state row that the lock no longer names, where the run is to clear it.
 fn has_stale_rows(planned: &Planned) -> bool {
-    planned
-        .state
-        .slots
-        .keys()
-        .any(|slot| planned.package(slot).is_none())
+    let mut slots = planned.state.slots.keys();
+    planned.is_whole && slots.any(|slot| planned.package(slot).is_none())
 }
 
 /// A hook that is held back now and was not before: its row has to say so.

@@ -73,6 +73,8 @@ pub(crate) struct PlannedPackage {
 pub(crate) struct Planned {
     /// The packages, in the order hooks run.
     pub packages: Vec<PlannedPackage>,
+    /// All packages were looked at, not only some that were named.
+    pub is_whole: bool,
     /// What to do.
     pub plan: PlacePlan,
     /// The machine state as read.
@@ -146,6 +148,7 @@ pub(crate) fn plan(
     let plan = assemble(parts, leftovers.removals);
     let planned = Planned {
         packages,
+        is_whole: request.scope.only.is_empty(),
         plan,
         state,
         lock,
