@@ -259,7 +259,7 @@ fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
     killed_in_hook(&world, &["hooks", "run", LINT, "--phase", "post-install"]);
     vibe(&world, &["verify"])
         .expect(5)
-        .stdout_has("the post-install hook of org.example.lint/1.0.0 is owed");
+        .stdout_has("the post-install script of org.example.lint/1.0.0 is owed");
     vibe(&world, &["install"])
         .expect(0)
         .stdout_has("ran 1 install hook");

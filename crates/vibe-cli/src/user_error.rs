@@ -500,7 +500,7 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             Some(format!("install it first: {}", paste.line(&["install"])))
         }
         InstallError::OtherContent { .. } => Some(format!(
-            "bring it up to date, which runs its hooks: {}",
+            "bring it up to date, which runs its install hooks: {}",
             paste.line(&["install"])
         )),
         InstallError::Busy { .. } => Some("to wait for it, leave out --no-wait".to_owned()),
