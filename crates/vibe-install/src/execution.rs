@@ -14,7 +14,6 @@ use vibe_core::{Event, SlotName};
 use vibe_fs::Durability;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::recorded_row;
-use vibe_slot::examine::examine;
 use vibe_slot::place::{Placed, place, refresh};
 use vibe_slot::remove::{discard_new, remove};
 use vibe_slot::undo::UndoStore;
@@ -25,7 +24,7 @@ use crate::error::InstallError;
 use crate::evidence::{
     HookOutcome, HookRecord, RunRecord, milliseconds, prune_runs, run_name, time_text, write_run,
 };
-use crate::planning::{Planned, interest};
+use crate::planning::{Planned, contents_of};
 use crate::project::Project;
 use crate::settings::Context;
 use crate::wording::step_line;
@@ -520,13 +519,9 @@ impl<'a> Execution<'a> {
         }
         // Left by an earlier run that did not come to its commit either.
         let record: SlotRecord = self.slot_record(slot);
-        let row = self.state.slots.get(slot).cloned();
-        let made = row
-            .as_ref()
-            .map_or_else(BTreeMap::new, |row| row.made.clone());
-        let wanted = interest(&[Some(&record.tree)], row.as_ref());
-        let contents = examine(layout, slot, &wanted, &made)?;
-        let step = removal(slot, &record, row.as_ref(), &contents);
+        let row = self.state.slots.get(slot);
+        let contents = contents_of(layout, slot, [&record.tree], row)?;
+        let step = removal(slot, &record, row, &contents);
         self.remove_slot(&step)
     }
 

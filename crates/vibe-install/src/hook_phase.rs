@@ -3,7 +3,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::LOCK_NAME;
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::record::SlotRecord;
@@ -20,7 +19,6 @@ use vibe_hooks::runner::{HookLimits, HookStartError, LeftRunning};
 use vibe_hooks::{HookResult, HookStatus, HookWatcher, Invocation};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_plan::selection::arguments;
-use vibe_slot::examine::examine;
 use vibe_slot::hook_scan::{HookScan, HookSnapshot};
 use vibe_slot::place::refresh;
 use vibe_slot::record::restore_record;
@@ -30,7 +28,7 @@ use crate::error::InstallError;
 use crate::evidence::{HookOutcome, HookRecord, milliseconds, run_directory, time_text};
 use crate::execution::Execution;
 use crate::fetch::Fetched;
-use crate::planning::{PlannedPackage, interest};
+use crate::planning::{PlannedPackage, contents_of};
 
 /// Files by which agent programs are told to run something. A package that changes one of them
 /// makes itself stay, so a change is reported. Relative to the project root.
@@ -132,29 +130,16 @@ impl Execution<'_> {
         record: &SlotRecord,
     ) -> Result<(), InstallError> {
         let layout = &self.project.layout;
-        let nothing = SlotState {
-            after: Default::default(),
-            made: Default::default(),
-            ..self.row(slot)
-        };
-        let wanted = interest(&[Some(&fetched.tree)], None);
-        let contents: SlotContents = examine(layout, slot, &wanted, &nothing.made)?;
-        let difference = diff(&DiffInput {
-            incoming: &fetched.tree,
-            recorded: &fetched.tree,
-            published: &fetched.tree,
-            adding: &[],
-            after: &nothing.after,
-            made: &nothing.made,
-            disk: &contents,
-        });
+        let tree = &fetched.tree;
+        let contents = contents_of(layout, slot, [tree], None)?;
+        let difference = diff(&DiffInput::new(tree, tree, None, &contents));
         if difference.changes.is_empty() {
             return Ok(());
         }
         let step = Refresh {
             slot: slot.clone(),
-            tree: fetched.tree.id(),
-            files: fetched.tree.rows().len(),
+            tree: tree.id(),
+            files: tree.rows().len(),
             because: SlotReason::Hooks,
             changes: difference.changes,
             undo: Undo::None,

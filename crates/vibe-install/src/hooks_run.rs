@@ -9,7 +9,6 @@ use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
 use vibe_core::plan::{HookDecision, PlacePlan, RunHook, Step};
 use vibe_core::{PackageId, SlotName};
 use vibe_plan::slot_plan::as_hooks_left;
-use vibe_slot::examine::examine;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
@@ -21,7 +20,7 @@ use crate::inspect::vouched;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
-use crate::planning::{Planned, PlannedPackage, interest, record_error};
+use crate::planning::{Planned, PlannedPackage, contents_of, record_error};
 use crate::project::Project;
 use crate::report::RunReport;
 use crate::resolution::targets_of_lock;
@@ -146,8 +145,7 @@ fn settled_row(
     if row.running.is_none() {
         return Ok(row);
     }
-    let wanted = interest(&[Some(&record.tree)], Some(&row));
-    let contents = examine(&project.layout, slot, &wanted, &row.made)?;
+    let contents = contents_of(&project.layout, slot, [&record.tree], Some(&row))?;
     Ok(as_hooks_left(&row, &record.tree, &contents))
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Materialization;
 use vibe_core::formats::record::SlotRecord;
@@ -16,6 +17,7 @@ use vibe_plan::order::order;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
 use vibe_resolver::lock_check::{LockProblem, Requirer};
+use vibe_slot::Layout;
 use vibe_slot::examine::examine;
 use vibe_slot::fresh::FreshFile;
 use vibe_slot::layout::list_slots;
@@ -367,13 +369,9 @@ impl Surveyor<'_> {
                 &self.options(),
             ));
         }
-        let interest = interest(
-            &[Some(tree), survey.record.as_ref().map(|r| &r.tree)],
-            state,
-        );
-        let no_made = BTreeMap::new();
-        let made = state.map_or(&no_made, |state| &state.made);
-        let contents = examine(&self.project.layout, slot, &interest, made)?;
+        let recorded = survey.record.as_ref().map(|record| &record.tree);
+        let trees = std::iter::once(tree).chain(recorded);
+        let contents = contents_of(&self.project.layout, slot, trees, state)?;
         let found = Found::Examined {
             tree,
             record: survey.record.as_ref(),
@@ -429,10 +427,7 @@ impl Surveyor<'_> {
             let state = self.state.slots.get(&slot);
             match read_record(layout, &slot)? {
                 RecordOnDisk::Valid { record, .. } => {
-                    let interest = interest(&[Some(&record.tree)], state);
-                    let no_made = BTreeMap::new();
-                    let made = state.map_or(&no_made, |state| &state.made);
-                    let contents = examine(layout, &slot, &interest, made)?;
+                    let contents = contents_of(layout, &slot, [&record.tree], state)?;
                     found
                         .removals
                         .push(removal(&slot, &record, state, &contents));
@@ -491,19 +486,23 @@ pub(crate) fn record_error(slot: &SlotName, record: RecordOnDisk) -> InstallErro
     }
 }
 
-/// The paths whose content decides: those of the trees, and what hooks or a cut-short refresh did.
-pub(crate) fn interest(trees: &[Option<&Tree>], state: Option<&SlotState>) -> BTreeSet<RelPath> {
-    let mut paths: BTreeSet<RelPath> = trees
-        .iter()
-        .flatten()
-        .flat_map(|tree| tree.rows())
-        .map(|row| row.path.clone())
-        .collect();
+/// What the directory of `slot` holds. Read are the files whose content decides: those of `trees`,
+/// and what hooks or a cut-short refresh did, as its row `state` knows.
+pub(crate) fn contents_of<'t>(
+    layout: &Layout,
+    slot: &SlotName,
+    trees: impl IntoIterator<Item = &'t Tree>,
+    state: Option<&SlotState>,
+) -> Result<SlotContents, InstallError> {
+    let rows = trees.into_iter().flat_map(Tree::rows);
+    let mut interest: BTreeSet<RelPath> = rows.map(|row| row.path.clone()).collect();
+    let no_made = BTreeMap::new();
+    let made = state.map_or(&no_made, |state| &state.made);
     if let Some(state) = state {
-        paths.extend(state.after.keys().cloned());
-        paths.extend(state.adding.iter().map(|row| row.path.clone()));
+        interest.extend(state.after.keys().cloned());
+        interest.extend(state.adding.iter().map(|row| row.path.clone()));
     }
-    paths
+    Ok(examine(layout, slot, &interest, made)?)
 }
 
 fn planned_package(

@@ -1,7 +1,5 @@
 //! `vibe verify`: reads everything, changes nothing, says what is not as the lock says.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
@@ -12,7 +10,6 @@ use vibe_core::plan::{FileChange, WriteReason};
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName, Tree};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_resolver::lock_check::LockProblemKind;
-use vibe_slot::examine::examine;
 use vibe_slot::layout::list_slots;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
@@ -20,7 +17,7 @@ use vibe_slot::state_file;
 use crate::error::InstallError;
 use crate::hook_phase::chain;
 use crate::opening::{open_to_read, waiting_commit};
-use crate::planning::{interest, record_error};
+use crate::planning::{contents_of, record_error};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
 use crate::resolution::lock_problems;
@@ -221,25 +218,9 @@ fn look_inside(
     look: &mut Look,
     finding: &dyn Fn(FindingKind, String) -> Finding,
 ) -> Result<(), InstallError> {
-    let wanted = interest(&[Some(&record.tree)], row);
-    let none = BTreeMap::new();
-    let contents = examine(
-        &project.layout,
-        slot,
-        &wanted,
-        row.map_or(&none, |row| &row.made),
-    )?;
+    let contents = contents_of(&project.layout, slot, [&record.tree], row)?;
     look.files += record.tree.rows().len();
-    let no_after = BTreeMap::new();
-    let difference = diff(&DiffInput {
-        incoming: &record.tree,
-        recorded: &record.tree,
-        published: &record.tree,
-        adding: &[],
-        after: row.map_or(&no_after, |row| &row.after),
-        made: row.map_or(&none, |row| &row.made),
-        disk: &contents,
-    });
+    let difference = diff(&DiffInput::new(&record.tree, &record.tree, row, &contents));
     for change in &difference.changes {
         let FileChange::Write {
             path,

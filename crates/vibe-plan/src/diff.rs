@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vibe_core::contents::{DiskEntry, SlotContents};
-use vibe_core::formats::state::{AfterFile, MadePath};
+use vibe_core::formats::state::{AfterFile, MadePath, SlotState};
 use vibe_core::plan::{FileChange, WriteReason};
 use vibe_core::{RelPath, Sha256Digest, Tree, TreeRow};
 
@@ -31,6 +31,29 @@ pub struct DiffInput<'a> {
     pub made: &'a BTreeMap<RelPath, MadePath>,
     /// What lies there now. Nothing is listed below what is no directory.
     pub disk: &'a SlotContents,
+}
+
+impl<'a> DiffInput<'a> {
+    /// `disk`, held against `incoming`, where the slot's record names `recorded` and `state` is its
+    /// row.
+    pub fn new(
+        incoming: &'a Tree,
+        recorded: &'a Tree,
+        state: Option<&'a SlotState>,
+        disk: &'a SlotContents,
+    ) -> Self {
+        static NO_AFTER: BTreeMap<RelPath, AfterFile> = BTreeMap::new();
+        static NO_MADE: BTreeMap<RelPath, MadePath> = BTreeMap::new();
+        Self {
+            incoming,
+            recorded,
+            published: recorded,
+            adding: state.map_or(&[], |state| &state.adding),
+            after: state.map_or(&NO_AFTER, |state| &state.after),
+            made: state.map_or(&NO_MADE, |state| &state.made),
+            disk,
+        }
+    }
 }
 
 /// What differs.

@@ -1,7 +1,5 @@
 //! What goes when a slot is no longer needed, and what stays.
 
-use std::collections::BTreeMap;
-
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::SlotState;
@@ -19,20 +17,8 @@ pub fn removal(
     state: Option<&SlotState>,
     disk: &SlotContents,
 ) -> Remove {
-    let (no_after, no_made) = (BTreeMap::new(), BTreeMap::new());
-    let (after, made, adding) = match state {
-        Some(state) => (&state.after, &state.made, state.adding.as_slice()),
-        None => (&no_after, &no_made, [].as_slice()),
-    };
-    let input = DiffInput {
-        incoming: &Tree::default(),
-        recorded: &record.tree,
-        published: &record.tree,
-        adding,
-        after,
-        made,
-        disk,
-    };
+    let nothing = Tree::default();
+    let input = DiffInput::new(&nothing, &record.tree, state, disk);
     let made: Vec<RelPath> = input
         .made
         .keys()
@@ -43,7 +29,7 @@ pub fn removal(
         .tree
         .rows()
         .iter()
-        .chain(adding)
+        .chain(input.adding)
         .filter(|row| {
             disk.entries
                 .get(&row.path)
@@ -55,7 +41,10 @@ pub fn removal(
     files.dedup();
     let payload = |directory: &RelPath| {
         record.tree.has_directory(directory)
-            || adding.iter().any(|row| row.path.starts_with(directory))
+            || input
+                .adding
+                .iter()
+                .any(|row| row.path.starts_with(directory))
     };
     let kept = kept(&files, &made, disk, payload);
     Remove {

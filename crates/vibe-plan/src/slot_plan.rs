@@ -215,21 +215,15 @@ fn examined(
     let written = state;
     let state = written.map(|state| settle_interrupted(state, tree, record, contents));
     let state = state.as_ref();
-    let (no_after, no_made) = (BTreeMap::new(), BTreeMap::new());
     let recorded = record.map_or(&nothing, |record| &record.tree);
     let same_target = state.is_some_and(|state| state.tree == desired.tree_id);
     let input = DiffInput {
-        incoming: tree,
-        recorded,
         published: if record.is_none() && same_target {
             tree
         } else {
             recorded
         },
-        adding: state.map_or(&[], |state| &state.adding),
-        after: state.map_or(&no_after, |state| &state.after),
-        made: state.map_or(&no_made, |state| &state.made),
-        disk: contents,
+        ..DiffInput::new(tree, recorded, state, contents)
     };
     let mut difference = diff(&input);
     let drift = difference.payload_changes();
