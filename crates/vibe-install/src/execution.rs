@@ -307,19 +307,16 @@ impl<'a> Execution<'a> {
     }
 
     fn refresh(&mut self, step: &Refresh) -> Result<(), InstallError> {
-        let layout = self.project.layout.clone();
-        let planned = self.planned;
-        let package = planned
-            .package(&step.slot)
-            .expect("every step is about a planned package");
+        let layout = &self.project.layout;
+        let package = self.planned_package(&step.slot);
         if package.unusable_record {
             self.set_record_aside(&step.slot)?;
         }
         let recorded = package.record.as_ref().map(|record| &record.tree);
         let row = self.rows_before.get(&step.slot).cloned();
-        self.undo.keep(&layout, step, recorded, row)?;
+        self.undo.keep(layout, step, recorded, row)?;
         let record = self.slot_record(&step.slot);
-        let placed = refresh(&layout, step, &self.fetched(&step.slot).payload, &record)?;
+        let placed = refresh(layout, step, &self.fetched(&step.slot).payload, &record)?;
         self.note_mode(&step.slot, placed);
         Ok(())
     }
@@ -346,7 +343,7 @@ impl<'a> Execution<'a> {
                 continue;
             };
             if let Some(row) = self.state.slots.remove(slot) {
-                let row = recorded_row(row, &self.fetched(slot).tree);
+                let row = recorded_row(row, self.fetched(slot).tree());
                 self.state.slots.insert(slot.clone(), row);
             }
         }

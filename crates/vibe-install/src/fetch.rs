@@ -44,9 +44,7 @@ pub(crate) struct Target {
 /// A package as published.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
-    /// Its files.
-    pub tree: Tree,
-    /// Where each of them is read from.
+    /// Its files, and where each of them is read from.
     pub payload: DirectoryPayload,
     /// The package's part of its manifest.
     pub package: Package,
@@ -60,6 +58,13 @@ pub(crate) struct Fetched {
     pub scripts: BTreeMap<RelPath, Sha256Digest>,
     /// What was odd about its files, in words.
     pub notes: Vec<String>,
+}
+
+impl Fetched {
+    /// Its files.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.payload.tree
+    }
 }
 
 /// What holds for every package that is fetched.
@@ -120,12 +125,11 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         .collect();
     Ok(Fetched {
         payload: DirectoryPayload {
-            tree: tree.clone(),
+            tree,
             locations,
             file_bytes: options.limits.file_bytes,
         },
         notes: listing.notes.iter().map(|note| note.to_string()).collect(),
-        tree,
         package,
         requires,
         not_acted_on,
@@ -150,14 +154,13 @@ pub(crate) fn as_placed(
         .collect();
     Ok(Fetched {
         payload: DirectoryPayload {
-            tree: tree.clone(),
+            tree,
             locations,
             file_bytes: options.limits.file_bytes,
         },
         requires: BTreeMap::new(),
         not_acted_on: Vec::new(),
         notes: Vec::new(),
-        tree,
         package,
         hooks,
         scripts,

@@ -59,7 +59,7 @@ struct Protected {
 /// A started hook's result, or why there is none.
 type Outcome = Result<HookResult, HookStartError>;
 
-impl Execution<'_> {
+impl<'a> Execution<'a> {
     /// Takes `hook` through the gate and, if it may run, runs it. The record says what became of
     /// it; the state row is written accordingly.
     pub(crate) fn hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
@@ -87,10 +87,10 @@ impl Execution<'_> {
     }
 
     fn run_hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
-        let fetched = self.fetched(&hook.slot).clone();
+        let fetched = self.fetched(&hook.slot);
         let record = self.slot_record(&hook.slot);
         if hook.phase == Phase::PreInstall && hook.because != HookReason::Manual {
-            self.put_back(&hook.slot, &fetched, &record)?;
+            self.put_back(&hook.slot, fetched, &record)?;
         }
         self.context.observer.observe(&Event::HookStarted {
             slot: hook.slot.clone(),
@@ -106,7 +106,7 @@ impl Execution<'_> {
             ..empty_record(hook)
         };
         if self.script_is_planned(hook) {
-            self.start_and_check(hook, &fetched, &record, &mut result)?;
+            self.start_and_check(hook, fetched, &record, &mut result)?;
         } else {
             result
                 .remarks
@@ -130,7 +130,7 @@ impl Execution<'_> {
         record: &SlotRecord,
     ) -> Result<(), InstallError> {
         let layout = &self.project.layout;
-        let tree = &fetched.tree;
+        let tree = fetched.tree();
         let contents = contents_of(layout, slot, [tree], None)?;
         let difference = diff(&DiffInput::new(tree, tree, None, &contents));
         if difference.changes.is_empty() {
@@ -161,10 +161,10 @@ impl Execution<'_> {
         record: &SlotRecord,
         result: &mut HookRecord,
     ) -> Result<(), InstallError> {
-        let layout = self.project.layout.clone();
+        let layout = &self.project.layout;
         let before = self.row(&hook.slot);
         let protected = self.protect();
-        let snapshot = HookSnapshot::take(&layout, &hook.slot, record, &before)?;
+        let snapshot = HookSnapshot::take(layout, &hook.slot, record, &before)?;
         let log = format!("{}.{}.log", hook.slot.package().directory(), hook.phase);
         let outcome = self.start(hook, fetched, &log)?;
         result.log = Some(log);
@@ -179,7 +179,7 @@ impl Execution<'_> {
         }
         // It may have removed even our own directories.
         layout.prepare()?;
-        let scan = snapshot.rescan(&layout, &hook.slot, record, &before)?;
+        let scan = snapshot.rescan(layout, &hook.slot, record, &before)?;
         self.check_own_files(hook, fetched, record, &scan, result)?;
         self.check_protected(&protected, result)?;
         if !result.remarks.is_empty() {
@@ -215,7 +215,7 @@ impl Execution<'_> {
     ) -> Result<Outcome, InstallError> {
         let environment = self.hook_environment(hook, fetched);
         self.variables_not_passed.extend(environment.not_passed);
-        let layout = self.project.layout.clone();
+        let layout = &self.project.layout;
         let directory = layout.slot(&hook.slot);
         let invocation = Invocation {
             program: hook.program.clone(),
@@ -226,9 +226,9 @@ impl Execution<'_> {
                 timeout: self.timeout(fetched),
                 ..HookLimits::default()
             },
-            log: Some(run_directory(&layout, &self.run).join(log)),
+            log: Some(run_directory(layout, &self.run).join(log)),
         };
-        vibe_fs::create_directory_all(&run_directory(&layout, &self.run))?;
+        vibe_fs::create_directory_all(&run_directory(layout, &self.run))?;
         self.mark_running(
             &hook.slot,
             Some(RunningHook {
@@ -433,10 +433,10 @@ impl Execution<'_> {
     /// A failed repair leaves the published bytes, so that nothing of a half-done preparation is
     /// taken for the package.
     pub(crate) fn put_back_after_failure(&mut self, slot: &SlotName) -> Result<(), InstallError> {
-        let fetched = self.fetched(slot).clone();
+        let fetched = self.fetched(slot);
         let record = self.slot_record(slot);
         if self.project.layout.has_slot(slot)? {
-            self.put_back(slot, &fetched, &record)?;
+            self.put_back(slot, fetched, &record)?;
         }
         if let Some(row) = self.state.slots.get_mut(slot) {
             row.after.clear();
@@ -472,13 +472,13 @@ impl Execution<'_> {
         )?)
     }
 
-    pub(crate) fn planned_package(&self, slot: &SlotName) -> &PlannedPackage {
+    pub(crate) fn planned_package(&self, slot: &SlotName) -> &'a PlannedPackage {
         self.planned
             .package(slot)
             .expect("every step is about a package of the plan")
     }
 
-    pub(crate) fn fetched(&self, slot: &SlotName) -> &Fetched {
+    pub(crate) fn fetched(&self, slot: &SlotName) -> &'a Fetched {
         let fetched = self.planned_package(slot).fetched.as_ref();
         fetched.expect("what is placed or whose hooks are due was fetched for the plan")
     }
@@ -488,7 +488,7 @@ impl Execution<'_> {
         SlotRecord {
             package: package.target.id.clone(),
             version: package.target.version.clone(),
-            tree: self.fetched(slot).tree.clone(),
+            tree: self.fetched(slot).tree().clone(),
         }
     }
 }

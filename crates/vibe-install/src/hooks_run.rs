@@ -125,7 +125,7 @@ fn placed_content(
         return as_placed(target, &project.layout.slot(slot), package, tree, options);
     }
     let fetched = fetch(target, options)?;
-    match fetched.tree.id() == record.tree.id() {
+    match fetched.tree().id() == record.tree.id() {
         true => Ok(fetched),
         false => Err(InstallError::OtherContent { slot: slot.clone() }),
     }

@@ -130,7 +130,7 @@ fn declared(
                     observer: context.observer,
                 },
             )?;
-            (fetched.package.hooks, fetched.tree)
+            (fetched.package.hooks, fetched.payload.tree)
         }
     };
     let scripts = |base| {

@@ -242,8 +242,8 @@ impl Surveyor<'_> {
         let slot = SlotName::new(&target.id, &target.version);
         let state = self.state.slots.get(&slot);
         let survey = self.survey(&slot)?;
-        if let Some(found) = self.without_source(target, &slot, state, &survey)? {
-            return Ok(found);
+        if let Some((tree, part)) = self.without_source(target, &slot, state, &survey)? {
+            return Ok((planned_package(target, slot, survey, tree, None), part));
         }
         let fetched = fetch(
             target,
@@ -254,22 +254,22 @@ impl Surveyor<'_> {
                 observer: self.context.observer,
             },
         )?;
-        let part = self.with_tree(target, &slot, state, &survey, Some(&fetched), &fetched.tree)?;
-        Ok((
-            planned_package(target, slot, &survey, &fetched.tree, Some(fetched.clone())),
-            part,
-        ))
+        let tree = fetched.tree();
+        let part = self.with_tree(target, &slot, state, &survey, Some(&fetched), tree)?;
+        let tree = tree.id();
+        let package = planned_package(target, slot, survey, tree, Some(fetched));
+        Ok((package, part))
     }
 
-    /// What can be planned from lock, record and disk alone: a slot that is as it was, of a
-    /// package none of whose hooks is due.
+    /// What can be planned from lock, record and disk alone, with the slot's tree: a slot that is
+    /// as it was, of a package none of whose hooks is due.
     fn without_source(
         &self,
         target: &Target,
         slot: &SlotName,
         state: Option<&SlotState>,
         survey: &Survey,
-    ) -> Result<Option<(PlannedPackage, SlotPlan)>, InstallError> {
+    ) -> Result<Option<(TreeId, SlotPlan)>, InstallError> {
         let (Some(locked), Some(record)) = (&target.locked, &survey.record) else {
             return Ok(None);
         };
@@ -286,20 +286,13 @@ impl Surveyor<'_> {
                 state,
                 &self.options(),
             );
-            return Ok(Some((
-                planned_package(target, slot.clone(), survey, &record.tree, None),
-                part,
-            )));
+            return Ok(Some((tree, part)));
         }
         if !locked.install_hooks.is_empty() || state.is_some() {
             return Ok(None);
         }
         let part = self.with_tree(target, slot, state, survey, None, &record.tree)?;
-        if matches!(part.step, Step::Keep(_)) {
-            let package = planned_package(target, slot.clone(), survey, &record.tree, None);
-            return Ok(Some((package, part)));
-        }
-        Ok(None)
+        Ok(matches!(part.step, Step::Keep(_)).then_some((tree, part)))
     }
 
     /// Whether nothing of the slot's hooks is due, unfinished or unknown.
@@ -508,16 +501,16 @@ pub(crate) fn contents_of<'t>(
 fn planned_package(
     target: &Target,
     slot: SlotName,
-    survey: &Survey,
-    tree: &Tree,
+    survey: Survey,
+    tree: TreeId,
     fetched: Option<Fetched>,
 ) -> PlannedPackage {
     PlannedPackage {
         target: target.clone(),
         slot,
-        tree: tree.id(),
+        tree,
         fetched,
-        record: survey.record.clone(),
+        record: survey.record,
         unusable_record: survey.unusable_record,
     }
 }
@@ -590,7 +583,7 @@ fn check_path_lengths(project: &Project, planned: &Planned) -> Result<(), Instal
                 let fetched = planned
                     .package(&place.slot)
                     .and_then(|p| p.fetched.as_ref());
-                let rows = fetched.map_or(&[][..], |fetched| fetched.tree.rows());
+                let rows = fetched.map_or(&[][..], |fetched| fetched.tree().rows());
                 rows.iter().try_for_each(|row| refuse(&row.path))?;
             }
             Step::Refresh(refresh) => {
