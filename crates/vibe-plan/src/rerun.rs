@@ -46,14 +46,6 @@ pub fn phases(
     phases
 }
 
-/// The phases of `phases` that are due, in the order they run.
-pub fn owed(phases: &BTreeMap<Phase, PhaseState>) -> impl Iterator<Item = Phase> {
-    phases
-        .iter()
-        .filter(|(_, state)| **state == PhaseState::Owed)
-        .map(|(phase, _)| *phase)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,19 +149,5 @@ mod tests {
             &[(PostInstall, Owed)],
         );
         check(&[], Some(known), false, Run, &[]);
-    }
-
-    #[test]
-    fn owed_phases_are_given_in_the_order_they_run() {
-        let given = |known: Known<'_>| {
-            let phases = known.iter().copied().collect();
-            owed(&phases).collect::<Vec<Phase>>()
-        };
-        assert_eq!(given(&[(PostInstall, Owed), (PreInstall, Owed)]), BOTH);
-        assert_eq!(
-            given(&[(PreInstall, Done), (PostInstall, Owed)]),
-            [PostInstall]
-        );
-        assert_eq!(given(&[(PreInstall, Skipped), (PostInstall, Declined)]), []);
     }
 }
