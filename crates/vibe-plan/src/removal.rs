@@ -1,5 +1,7 @@
 //! What goes when a slot is no longer needed, and what stays.
 
+use std::collections::BTreeSet;
+
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::SlotState;
@@ -55,22 +57,24 @@ pub fn removal(
     }
 }
 
-/// The topmost entries that neither go nor are directories of the payload.
+/// The topmost entries that neither go nor are directories of the payload. `files` and `made` are
+/// sorted.
 fn kept(
     files: &[RelPath],
     made: &[RelPath],
     disk: &SlotContents,
     is_payload_directory: impl Fn(&RelPath) -> bool,
 ) -> Vec<String> {
-    let goes = |path: &RelPath| {
-        files.binary_search(path).is_ok() || made.iter().any(|top| path.starts_with(top))
-    };
-    let mut kept: Vec<&RelPath> = Vec::new();
+    let is_made = |path: &RelPath| made.binary_search(path).is_ok();
+    let mut kept: BTreeSet<&RelPath> = BTreeSet::new();
     for (path, entry) in &disk.entries {
+        let goes = files.binary_search(path).is_ok()
+            || is_made(path)
+            || path.ancestors().any(|above| is_made(&above));
         let passed = *entry == DiskEntry::Directory && is_payload_directory(path);
-        let below = kept.iter().any(|top| path.starts_with(top));
-        if !goes(path) && !passed && !below {
-            kept.push(path);
+        let below = path.ancestors().any(|above| kept.contains(&above));
+        if !goes && !passed && !below {
+            kept.insert(path);
         }
     }
     kept.iter()

@@ -1,6 +1,6 @@
 //! One package's part of the place plan: what happens to its slot and which of its hooks are due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::record::SlotRecord;
@@ -392,8 +392,15 @@ fn row_after(
     input: &DiffInput<'_>,
     options: &SlotOptions,
 ) -> Option<SlotState> {
-    let mut after = input.after.clone();
-    after.retain(|path, _| difference.hook_changed.iter().any(|row| row.path == *path));
+    let remembered = |row: &TreeRow| {
+        let file = input.after.get(&row.path)?;
+        Some((row.path.clone(), *file))
+    };
+    let after = difference
+        .hook_changed
+        .iter()
+        .filter_map(remembered)
+        .collect();
     let row = SlotState {
         tree: desired.tree_id,
         phases: phases.clone(),
@@ -422,15 +429,18 @@ fn row_after(
 /// it is known by its content from here on. One that is to be cleared is forgotten only when it is
 /// gone, or a second try would not know it.
 fn made(difference: &PayloadDiff, input: &DiffInput<'_>) -> BTreeMap<RelPath, MadePath> {
-    let goes = |path: &RelPath| {
-        let mut changes = difference.changes.iter();
-        changes
-            .any(|change| matches!(change, FileChange::RemoveMade { path: other } if other == path))
-    };
+    let going: BTreeSet<&RelPath> = difference
+        .changes
+        .iter()
+        .filter_map(|change| match change {
+            FileChange::RemoveMade { path } => Some(path),
+            _ => None,
+        })
+        .collect();
     let mut made = input.made.clone();
     made.retain(|path, _| {
         let present = input.disk.entries.contains_key(path);
-        present && (!is_payload(path, input.incoming) || goes(path))
+        present && (!is_payload(path, input.incoming) || going.contains(path))
     });
     made
 }
