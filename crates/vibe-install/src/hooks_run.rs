@@ -47,12 +47,7 @@ pub fn hooks_run(
     let project = Project::require(&context.settings.start)?;
     refuse_reentry(context.settings, &project, "hooks run")?;
     let opened = open(context, &project)?.require_writable()?;
-    let lock = project
-        .read_lock()?
-        .ok_or_else(|| InstallError::NoLock {
-            path: project.layout.vibe_lock(),
-        })?
-        .lock;
+    let lock = project.require_lock()?.lock;
     check_installed(&lock, std::slice::from_ref(&request.package))?;
     let mut targets = targets_of_lock(&project, &lock)?;
     let target = targets

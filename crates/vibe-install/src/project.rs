@@ -133,6 +133,13 @@ impl Project {
         }))
     }
 
+    /// Like [`Project::read_lock`]; having none is an error.
+    pub(crate) fn require_lock(&self) -> Result<LockFile, InstallError> {
+        self.read_lock()?.ok_or_else(|| InstallError::NoLock {
+            path: self.layout.vibe_lock(),
+        })
+    }
+
     /// The bytes of a file in the root that hooks may not change, `None` where there is none or it
     /// is no regular file.
     pub(crate) fn bytes_of(&self, name: &str) -> Option<Vec<u8>> {

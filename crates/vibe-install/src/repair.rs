@@ -45,9 +45,7 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     }
     let opened = open(context, &project)?;
     let project = Project::require(&project.root)?;
-    let lock = project.read_lock()?.ok_or_else(|| InstallError::NoLock {
-        path: project.layout.vibe_lock(),
-    })?;
+    let lock = project.require_lock()?;
     check_installed(&lock.lock, &request.packages)?;
     let requires = &project.manifest.requires;
     let sources = Sources::open(&project, requires)?;

@@ -1,6 +1,6 @@
 //! What a project has, looked at from lock, records and state; and what a plan makes worth saying.
 
-use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::manifest::Materialization;
 use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::plan::Step;
@@ -71,7 +71,7 @@ fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary
     PackageSummary {
         id: locked.id.clone(),
         version: locked.version.to_string(),
-        source: source_text(&locked.source),
+        source: locked.source.to_string(),
         slot: SlotName::new(&locked.id, &locked.version),
         tree: locked.tree,
         link_mode: link_mode_name(row.map_or(LinkMode::Copy, |row| row.link_mode)),
@@ -79,15 +79,6 @@ fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary
         installed: false,
         phases,
         dependencies: locked.dependencies.clone(),
-    }
-}
-
-/// A source as the lock writes it.
-pub(crate) fn source_text(source: &LockedSource) -> String {
-    match source {
-        LockedSource::Directory(url) => format!("dir+{url}"),
-        LockedSource::Git(url) => format!("git+{url}"),
-        LockedSource::Path(path) => format!("path+{path}"),
     }
 }
 

@@ -28,7 +28,11 @@ use crate::sources::Sources;
 pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyReport, InstallError> {
     let project = Project::require(&context.settings.start)?;
     let _lock = open_to_read(context, &project)?;
-    let lock = require_lock(&project)?;
+    let lock = match project.manifest.requires.is_empty() {
+        true => project.read_lock()?.map(|found| found.lock),
+        false => Some(project.require_lock()?.lock),
+    };
+    let lock = lock.unwrap_or_default();
     check_installed(&lock, packages)?;
     let state = state_file::load(&project.layout)?;
     let mut report = VerifyReport::default();
@@ -57,17 +61,6 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
         look_at_leftovers(&project, &lock, &mut report)?;
     }
     Ok(report)
-}
-
-/// The lock of the project; a missing one is an error, unless the project requires nothing.
-pub(crate) fn require_lock(project: &Project) -> Result<Lock, InstallError> {
-    match project.read_lock()? {
-        Some(found) => Ok(found.lock),
-        None if project.manifest.requires.is_empty() => Ok(Lock::default()),
-        None => Err(InstallError::NoLock {
-            path: project.layout.vibe_lock(),
-        }),
-    }
 }
 
 /// Refuses a package that the lock does not name.

@@ -191,12 +191,7 @@ impl LockProblem {
 }
 
 fn source_text(source: &LockedSource) -> String {
-    let (kind, place) = match source {
-        LockedSource::Directory(place) => ("dir", place),
-        LockedSource::Git(place) => ("git", place),
-        LockedSource::Path(place) => ("path", place),
-    };
-    format!("`{kind}+{}`", escape(place))
+    format!("`{}`", escape(&source.to_string()))
 }
 
 fn listed(ids: &[PackageId]) -> String {
