@@ -9,8 +9,6 @@ use vibe_core::tree::TreeError;
 use vibe_fs::error::shown;
 use vibe_fs::{CopyError, EntryKind, FsError, ReadError};
 
-use crate::links::LinkProblem;
-
 /// Why a package was refused, or could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
@@ -104,6 +102,33 @@ pub enum FetchError {
         /// How.
         difference: TreeDifference,
     },
+}
+
+/// Why a link cannot become a copy of its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkProblem {
+    /// It begins at the root of the file system.
+    Absolute,
+    /// It leads out of the package.
+    Leaves,
+    /// There is nothing where it points.
+    Dangles,
+    /// It leads to itself, or to a directory that it lies in.
+    Loops,
+    /// Its target is there, but does not ship.
+    NotShipped,
+}
+
+impl fmt::Display for LinkProblem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            LinkProblem::Absolute => "is absolute; only a relative link within it can be installed",
+            LinkProblem::Leaves => "leaves the package; only a link within it can be installed",
+            LinkProblem::Dangles => "does not exist",
+            LinkProblem::Loops => "leads back to the link itself",
+            LinkProblem::NotShipped => "is ignored and so not part of the package",
+        })
+    }
 }
 
 /// How a path differs from the published list.

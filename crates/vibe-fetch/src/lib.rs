@@ -9,8 +9,8 @@ pub mod registry;
 mod scan;
 pub mod tree;
 
-pub use error::{FetchError, TreeDifference};
-pub use links::LinkProblem;
-pub use listing::{ListedFile, Listing, ListingNote, SourceKind, list};
+pub use error::{FetchError, LinkProblem, TreeDifference};
+pub use listing::{ListedFile, Listing, list};
 pub use registry::DirectoryRegistry;
+pub use scan::{ListingNote, SourceKind};
 pub use tree::{apply_published_tree, hash_listing};

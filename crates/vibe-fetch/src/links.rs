@@ -5,7 +5,6 @@
 //! its files below it, through further links as well. A directory that is reached again on the way
 //! to itself would never end and is refused; what merely multiplies is stopped by the entry limit.
 
-use std::fmt;
 use std::ops::Bound;
 use std::path::{Component, Path};
 
@@ -13,38 +12,11 @@ use vibe_core::RelPath;
 use vibe_core::text::escape_bytes;
 use vibe_fs::Stat;
 
-use crate::error::FetchError;
+use crate::error::{FetchError, LinkProblem};
 use crate::scan::{EntryCount, Node, Nodes};
 
 /// Links followed on the way to one target, as many as Linux follows.
 const HOPS: usize = 40;
-
-/// Why a link cannot become a copy of its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkProblem {
-    /// It begins at the root of the file system.
-    Absolute,
-    /// It leads out of the package.
-    Leaves,
-    /// There is nothing where it points.
-    Dangles,
-    /// It leads to itself, or to a directory that it lies in.
-    Loops,
-    /// Its target is there, but does not ship.
-    NotShipped,
-}
-
-impl fmt::Display for LinkProblem {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            LinkProblem::Absolute => "is absolute; only a relative link within it can be installed",
-            LinkProblem::Leaves => "leaves the package; only a link within it can be installed",
-            LinkProblem::Dangles => "does not exist",
-            LinkProblem::Loops => "leads back to the link itself",
-            LinkProblem::NotShipped => "is ignored and so not part of the package",
-        })
-    }
-}
 
 /// A file as it is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The shippable tree of a package as a list of files, checked before any content is read.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use vibe_core::RelPath;
@@ -9,16 +8,7 @@ use vibe_fs::{EntryKind, FsError, Stat, canonical_directory, stat_of};
 
 use crate::error::FetchError;
 use crate::links::{Resolved, resolve_links};
-use crate::scan::scan;
-
-/// What kind of source a directory is; it decides what ships.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SourceKind {
-    /// A published package: any spelling of `.git` is refused.
-    Published,
-    /// Somebody's working directory: `.git` is skipped and `.gitignore` honoured.
-    PathSource,
-}
+use crate::scan::{ListingNote, SourceKind, scan};
 
 /// One file that ships.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,49 +32,6 @@ pub struct Listing {
     pub files: Vec<ListedFile>,
     /// What somebody should know about them.
     pub notes: Vec<ListingNote>,
-}
-
-/// Something odd that is no reason to refuse a package.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListingNote {
-    /// A file has permissions that are not installed.
-    Permissions {
-        /// The file.
-        path: RelPath,
-        /// Its twelve permission bits.
-        permissions: u32,
-    },
-    /// A line of an ignore file is no pattern and had no effect.
-    NoPattern {
-        /// The ignore file, in the package, escaped.
-        file: String,
-        /// Counted from 1.
-        line: usize,
-    },
-}
-
-impl fmt::Display for ListingNote {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ListingNote::Permissions { path, permissions } => {
-                let installed = if permissions & 0o100 == 0 {
-                    0o644
-                } else {
-                    0o755
-                };
-                write!(
-                    out,
-                    "`{path}` has mode {permissions:04o}; it is installed with {installed:04o}"
-                )
-            }
-            ListingNote::NoPattern { file, line } => {
-                write!(
-                    out,
-                    "line {line} of `{file}` is no pattern and has no effect"
-                )
-            }
-        }
-    }
 }
 
 /// Lists what ships of the package in the directory `root`: everything but `vibedeps/` and what the

@@ -2,6 +2,7 @@
 //! content read.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use vibe_core::RelPath;
@@ -12,10 +13,61 @@ use vibe_fs::{EntryKind, RawEntry, Stat, list_dir, read_link};
 
 use crate::error::FetchError;
 use crate::ignore_file::{IgnoreFile, Verdict};
-use crate::listing::{ListingNote, SourceKind};
 
 /// Bits beyond these are not installed.
 const SHIPPED_PERMISSIONS: u32 = 0o755;
+
+/// What kind of source a directory is; it decides what ships.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A published package: any spelling of `.git` is refused.
+    Published,
+    /// Somebody's working directory: `.git` is skipped and `.gitignore` honoured.
+    PathSource,
+}
+
+/// Something odd that is no reason to refuse a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListingNote {
+    /// A file has permissions that are not installed.
+    Permissions {
+        /// The file.
+        path: RelPath,
+        /// Its twelve permission bits.
+        permissions: u32,
+    },
+    /// A line of an ignore file is no pattern and had no effect.
+    NoPattern {
+        /// The ignore file, in the package, escaped.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+    },
+}
+
+impl fmt::Display for ListingNote {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListingNote::Permissions { path, permissions } => {
+                let installed = if permissions & 0o100 == 0 {
+                    0o644
+                } else {
+                    0o755
+                };
+                write!(
+                    out,
+                    "`{path}` has mode {permissions:04o}; it is installed with {installed:04o}"
+                )
+            }
+            ListingNote::NoPattern { file, line } => {
+                write!(
+                    out,
+                    "line {line} of `{file}` is no pattern and has no effect"
+                )
+            }
+        }
+    }
+}
 
 /// An entry that ships.
 #[derive(Debug, Clone, PartialEq, Eq)]

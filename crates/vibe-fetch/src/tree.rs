@@ -75,7 +75,8 @@ fn first_difference(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listing::{SourceKind, list};
+    use crate::listing::list;
+    use crate::scan::SourceKind;
     use std::fs;
     use std::path::Path;
     use vibe_core::limits::PackageLimits;

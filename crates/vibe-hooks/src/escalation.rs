@@ -3,7 +3,41 @@
 
 use std::time::Duration;
 
-use crate::runner::{HookLimits, HookStatus};
+use vibe_core::limits::{HOOK_PIPE_SECONDS, HOOK_TERMINATE_SECONDS, HOOK_TIMEOUT_SECONDS};
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HookLimits {
+    /// The hook itself.
+    pub timeout: Duration,
+    /// From asking it to end until it is killed.
+    pub terminate_grace: Duration,
+    /// From its end until we stop waiting for others that hold its output.
+    pub pipe_grace: Duration,
+}
+
+impl Default for HookLimits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(HOOK_TIMEOUT_SECONDS),
+            terminate_grace: Duration::from_secs(HOOK_TERMINATE_SECONDS),
+            pipe_grace: Duration::from_secs(HOOK_PIPE_SECONDS),
+        }
+    }
+}
+
+/// How an install hook ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookStatus {
+    /// With this exit code.
+    Exited(i32),
+    /// Killed by this signal, which we did not send.
+    Signalled(i32),
+    /// It reached its time limit and we ended it, whatever it answered.
+    TimedOut,
+    /// The user interrupted the run, whatever the hook made of that.
+    Interrupted,
+}
 
 /// What to do to the hook's process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

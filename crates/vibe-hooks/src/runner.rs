@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use process_wrap::std::{ChildWrapper, CommandWrap};
 use vibe_core::Cancellation;
 use vibe_core::formats::state::RunningProcess;
-use vibe_core::limits::{HOOK_PIPE_SECONDS, HOOK_TERMINATE_SECONDS, HOOK_TIMEOUT_SECONDS};
 use vibe_core::text::escape_bytes;
 
 use crate::capture::Capture;
 use crate::escalation::{Action, Escalation};
+pub use crate::escalation::{HookLimits, HookStatus};
 pub use crate::session::{NamedProcess, process_start_time};
 use crate::session::{group_exists, members};
 
@@ -51,40 +51,6 @@ pub struct Invocation {
     pub limits: HookLimits,
     /// Where its output is kept: a file that does not exist yet.
     pub log: Option<PathBuf>,
-}
-
-/// How long things may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HookLimits {
-    /// The hook itself.
-    pub timeout: Duration,
-    /// From asking it to end until it is killed.
-    pub terminate_grace: Duration,
-    /// From its end until we stop waiting for others that hold its output.
-    pub pipe_grace: Duration,
-}
-
-impl Default for HookLimits {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(HOOK_TIMEOUT_SECONDS),
-            terminate_grace: Duration::from_secs(HOOK_TERMINATE_SECONDS),
-            pipe_grace: Duration::from_secs(HOOK_PIPE_SECONDS),
-        }
-    }
-}
-
-/// How an install hook ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HookStatus {
-    /// With this exit code.
-    Exited(i32),
-    /// Killed by this signal, which we did not send.
-    Signalled(i32),
-    /// It reached its time limit and we ended it, whatever it answered.
-    TimedOut,
-    /// The user interrupted the run, whatever the hook made of that.
-    Interrupted,
 }
 
 /// What an install hook did, as far as we see it.

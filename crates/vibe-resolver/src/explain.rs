@@ -15,8 +15,8 @@ use vibe_core::{Constraint, Index, PackageId, Version};
 
 use crate::cached::Cached;
 use crate::error::{Chain, Conflict, ResolveError, Step};
-use crate::provider::{Node, ROOT, Ranks};
-use crate::resolve::{Proof, Request};
+use crate::provider::{Node, Proof, ROOT, Ranks};
+use crate::request::Request;
 
 /// Something said of a package.
 #[derive(Clone, PartialEq)]

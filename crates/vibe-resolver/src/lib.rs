@@ -11,7 +11,9 @@ pub mod lock_check;
 #[cfg(test)]
 mod oracle;
 mod provider;
+mod request;
 mod resolve;
 
 pub use error::{Chain, Conflict, ResolveError, Step, nearest_id};
-pub use resolve::{Request, Resolution, Resolved, resolve};
+pub use request::Request;
+pub use resolve::{Resolution, Resolved, resolve};

@@ -11,12 +11,13 @@ use std::fmt;
 use std::ops::Bound;
 
 use pubgrub::{
-    Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, Ranges,
+    Dependencies, DependencyConstraints, DependencyProvider, DerivationTree,
+    PackageResolutionStatistics, Ranges,
 };
 use vibe_core::{Constraint, Index, PackageId, Version};
 
 use crate::cached::Cached;
-use crate::resolve::Request;
+use crate::request::Request;
 
 /// What the solver decides on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,6 +42,8 @@ impl fmt::Display for Node {
 
 /// A set of ranks. Made of single ranks only, so that equal sets compare equal.
 pub(crate) type Ranks = Ranges<usize>;
+/// The proof that there is no solution.
+pub(crate) type Proof = DerivationTree<Node, Ranks, Infallible>;
 /// The only rank of [`Node::Root`].
 pub(crate) const ROOT: usize = 0;
 /// The rank of a refusal that holds.

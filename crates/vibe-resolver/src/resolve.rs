@@ -1,26 +1,15 @@
 //! One version per package.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
-use pubgrub::{DerivationTree, PubGrubError, SelectedDependencies};
-use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
+use pubgrub::{PubGrubError, SelectedDependencies};
+use vibe_core::{Constraint, Index, PackageId, Version};
 
 use crate::cached::Cached;
 use crate::error::ResolveError;
 use crate::explain::explain;
-use crate::provider::{Hold, Node, Provider, ROOT, Ranks};
-
-/// What is to be solved.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// The project's name, where chains of requirers start.
-    pub root: String,
-    /// What the project asks for.
-    pub requirements: Requirements,
-    /// The versions to keep: all of them if any solution does, else as many as come easily.
-    pub held: BTreeMap<PackageId, Version>,
-}
+use crate::provider::{Hold, Node, Proof, Provider, ROOT};
+use crate::request::Request;
 
 /// One version of every package that the project reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,9 +28,6 @@ pub struct Resolved {
     /// What this version requires, sorted, without itself.
     pub dependencies: Vec<PackageId>,
 }
-
-/// The proof that there is no solution.
-pub(crate) type Proof = DerivationTree<Node, Ranks, Infallible>;
 
 enum Failure<E> {
     NoSolution {
@@ -172,6 +158,7 @@ fn broken_refusal<I: Index>(
 mod tests {
     use super::*;
     use crate::oracle::Universe;
+    use vibe_core::Requirements;
     use vibe_core::version::parse_version;
 
     fn id(name: &str) -> PackageId {

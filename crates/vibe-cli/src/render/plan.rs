@@ -1,12 +1,11 @@
 //! What a run would do, in the order it would.
 
 use vibe_core::hook::Phase;
-use vibe_core::plan::{HookDecision, RunHook, Step};
+use vibe_core::plan::{FileChange, HookDecision, RunHook, Step, WriteReason};
 use vibe_core::text::escape;
 use vibe_install::RunReport;
 use vibe_install::wording::reason;
 
-use super::run::{change_line, nothing_to_do};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
 use super::{columns, count};
 
@@ -49,6 +48,15 @@ pub(crate) fn summary(report: &RunReport) -> String {
             "dry run: nothing was changed; {} to do",
             count(steps, "step")
         ),
+    }
+}
+
+/// What is said where nothing had to be done.
+pub(crate) fn nothing_to_do(report: &RunReport) -> String {
+    match report.packages.len() {
+        0 => "nothing to do: the project requires no packages".to_owned(),
+        1 => "nothing to do: 1 package is up to date".to_owned(),
+        packages => format!("nothing to do: {packages} packages are up to date"),
     }
 }
 
@@ -105,6 +113,27 @@ fn details(step: &Step, verbose: bool) -> Vec<String> {
             .collect(),
         Step::RunHook(step) => vec![script(step)],
         Step::Place(_) | Step::Keep(_) => Vec::new(),
+    }
+}
+
+/// A change in a slot; what touches something of the user's, or undoes it, is always named.
+pub(crate) fn change_line(change: &FileChange, verbose: bool) -> Option<String> {
+    let shown = |path: &vibe_core::RelPath| escape(path.as_str());
+    match change {
+        FileChange::SetAside { path, to } => {
+            Some(format!("set aside {} as {}", shown(path), shown(to)))
+        }
+        FileChange::Write {
+            path,
+            because: WriteReason::Drifted,
+            ..
+        } => Some(format!("restored {}", shown(path))),
+        FileChange::RemoveMade { path } if verbose => Some(format!("removed {}", shown(path))),
+        FileChange::Delete { path } if verbose => Some(format!("removed {}", shown(path))),
+        FileChange::Write { path, .. } if verbose => Some(format!("wrote {}", shown(path))),
+        FileChange::RemoveMade { .. } | FileChange::Delete { .. } | FileChange::Write { .. } => {
+            None
+        }
     }
 }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use anstyle::Style;
 use vibe_core::SlotName;
 use vibe_core::hook::PhaseState;
-use vibe_core::plan::{FileChange, SlotReason, Step, WriteReason};
+use vibe_core::plan::{FileChange, SlotReason, Step};
 use vibe_core::text::escape;
 use vibe_install::wording::reason;
 use vibe_install::{HookOutcome, HookRecord, RunReport};
 
+use super::plan::{change_line, nothing_to_do};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
 use super::{columns, count, duration, milliseconds, plan};
 
@@ -59,15 +60,6 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
     lines.extend(held_line(report));
     lines.push(last);
     lines.join("\n") + "\n"
-}
-
-/// What is said where nothing had to be done.
-pub(crate) fn nothing_to_do(report: &RunReport) -> String {
-    match report.packages.len() {
-        0 => "nothing to do: the project requires no packages".to_owned(),
-        1 => "nothing to do: 1 package is up to date".to_owned(),
-        packages => format!("nothing to do: {packages} packages are up to date"),
-    }
 }
 
 fn package_lines(report: &RunReport, verbose: bool) -> Vec<String> {
@@ -173,27 +165,6 @@ fn placed_cells(
         cells.push(escape(&reason(because)));
     }
     cells
-}
-
-/// A change in a slot; what touches something of the user's, or undoes it, is always named.
-pub(crate) fn change_line(change: &FileChange, verbose: bool) -> Option<String> {
-    let shown = |path: &vibe_core::RelPath| escape(path.as_str());
-    match change {
-        FileChange::SetAside { path, to } => {
-            Some(format!("set aside {} as {}", shown(path), shown(to)))
-        }
-        FileChange::Write {
-            path,
-            because: WriteReason::Drifted,
-            ..
-        } => Some(format!("restored {}", shown(path))),
-        FileChange::RemoveMade { path } if verbose => Some(format!("removed {}", shown(path))),
-        FileChange::Delete { path } if verbose => Some(format!("removed {}", shown(path))),
-        FileChange::Write { path, .. } if verbose => Some(format!("wrote {}", shown(path))),
-        FileChange::RemoveMade { .. } | FileChange::Delete { .. } | FileChange::Write { .. } => {
-            None
-        }
-    }
 }
 
 fn hook_lines(report: &RunReport, slot: &SlotName) -> Vec<String> {
@@ -326,7 +297,7 @@ mod tests {
     use super::*;
     use crate::render::testing::{hook, package, path, plain, slot};
     use vibe_core::hook::Phase;
-    use vibe_core::plan::{Keep, Place, Refresh, Remove, Undo};
+    use vibe_core::plan::{Keep, Place, Refresh, Remove, Undo, WriteReason};
     use vibe_core::{Sha256Digest, Tree, TreeId};
     use vibe_install::PhaseSummary;
 
