@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vibe_core::formats::config::UserConfig;
+use vibe_core::hook::HostOs;
 use vibe_core::{Cancellation, Observer};
 use vibe_hooks::HookRunner;
+use vibe_hooks::environment::lookup;
 
 /// Everything a command needs to know of the world it was started in.
 #[derive(Debug, Clone)]
@@ -35,10 +37,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A variable of the caller's environment; an empty one counts as absent.
+    /// A variable of the caller's environment, on Windows in any case (`Path`); an empty one counts
+    /// as absent.
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.environment
-            .get(OsStr::new(name))
+        lookup(HostOs::CURRENT, &self.environment, name)
             .map(OsString::as_os_str)
             .filter(|v| !v.is_empty())
     }
