@@ -9,7 +9,6 @@ mod escalation;
 pub mod leftover;
 pub mod output;
 pub mod probe;
-pub mod recording;
 pub mod runner;
 mod session;
 mod windows_bash;

@@ -3,22 +3,86 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use vibe_core::Cancellation;
 use vibe_core::event::Silent;
 use vibe_core::formats::config::UserConfig;
 use vibe_core::hook::Phase;
-use vibe_hooks::recording::{RecordingRunner, result};
-use vibe_hooks::{HookResult, HookStatus, Invocation};
+use vibe_hooks::{HookResult, HookRunner, HookStartError, HookStatus, HookWatcher, Invocation};
 use vibe_install::{
     Context, HookOutcome, InstallError, InstallRequest, RunReport, Settings, install,
 };
 use vibe_testkit::{PackageBuilder, World};
+
+/// Records invocations. Its clones of results are given out in order; after the last, every hook
+/// ends with exit code 0.
+#[derive(Debug, Default)]
+struct RecordingRunner {
+    invocations: Mutex<Vec<Invocation>>,
+    results: Mutex<VecDeque<HookResult>>,
+}
+
+impl RecordingRunner {
+    /// A runner that answers with `results`.
+    fn new(results: impl IntoIterator<Item = HookResult>) -> Self {
+        Self {
+            invocations: Mutex::default(),
+            results: Mutex::new(results.into_iter().collect()),
+        }
+    }
+
+    /// What it was asked to run so far, in order.
+    fn invocations(&self) -> Vec<Invocation> {
+        let invocations = self.invocations.lock();
+        invocations.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The result of a hook that ended with `status` at once and printed `output`.
+fn result(status: HookStatus, output: &str) -> HookResult {
+    HookResult {
+        status,
+        duration: Duration::ZERO,
+        tail: output.into(),
+        left_running: None,
+        output_bytes: output.len() as u64,
+        log_error: None,
+    }
+}
+
+impl HookRunner for RecordingRunner {
+    /// Hands the lines of the result's tail to `watcher`. No process is started, so none is told.
+    fn run(
+        &self,
+        invocation: &Invocation,
+        watcher: &mut dyn HookWatcher,
+        cancel: &Cancellation,
+    ) -> Result<HookResult, HookStartError> {
+        if cancel.is_cancelled() {
+            return Err(HookStartError::Interrupted);
+        }
+        let mut invocations = self
+            .invocations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        invocations.push(invocation.clone());
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = results
+            .pop_front()
+            .unwrap_or_else(|| result(HookStatus::Exited(0), ""));
+        result
+            .tail
+            .split_inclusive(|byte| *byte == b'\n')
+            .for_each(|line| watcher.output(line.strip_suffix(b"\n").unwrap_or(line)));
+        Ok(result)
+    }
+}
 
 /// A world whose `PATH` is one directory with a file named `bash` that is never run.
 struct Seam {
