@@ -77,8 +77,9 @@ pub fn hooks_run(
         });
     }
     owe(&mut row, &steps);
+    let package = planned_package(target, record, fetched);
     let planned = Planned {
-        packages: vec![planned_package(target, &slot, record, fetched)],
+        packages: BTreeMap::from([(slot.clone(), package)]),
         plan: PlacePlan {
             steps: steps.into_iter().map(Step::RunHook).collect(),
         },
@@ -154,15 +155,9 @@ fn owe(row: &mut SlotState, hooks: &[RunHook]) {
     }
 }
 
-fn planned_package(
-    target: Target,
-    slot: &SlotName,
-    record: SlotRecord,
-    fetched: Fetched,
-) -> PlannedPackage {
+fn planned_package(target: Target, record: SlotRecord, fetched: Fetched) -> PlannedPackage {
     PlannedPackage {
         target,
-        slot: slot.clone(),
         tree: record.tree.id(),
         fetched: Some(fetched),
         record: Some(record),

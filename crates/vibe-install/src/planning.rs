@@ -58,8 +58,6 @@ pub(crate) struct Scope<'a> {
 pub(crate) struct PlannedPackage {
     /// What was asked for.
     pub target: Target,
-    /// Its slot.
-    pub slot: SlotName,
     /// Its tree.
     pub tree: TreeId,
     /// Its published content, where the plan needs it.
@@ -73,8 +71,8 @@ pub(crate) struct PlannedPackage {
 /// The plan and what it was made from.
 #[derive(Debug, Default)]
 pub(crate) struct Planned {
-    /// The packages, in the order hooks run.
-    pub packages: Vec<PlannedPackage>,
+    /// The packages, by slot.
+    pub packages: BTreeMap<SlotName, PlannedPackage>,
     /// All packages were looked at, not only some that were named.
     pub is_whole: bool,
     /// What to do.
@@ -102,7 +100,7 @@ struct Leftovers {
 impl Planned {
     /// The package in `slot`.
     pub(crate) fn package(&self, slot: &SlotName) -> Option<&PlannedPackage> {
-        self.packages.iter().find(|package| package.slot == *slot)
+        self.packages.get(slot)
     }
 }
 
@@ -128,25 +126,22 @@ pub(crate) fn plan(
         state: &state,
         find_interpreters: &|| interpreters.find(),
     };
-    let (mut packages, mut parts, mut edited) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut packages, mut parts, mut edited) = (BTreeMap::new(), Vec::new(), Vec::new());
     for id in &order.packages {
         let target = &request.targets[id];
         let in_scope = request.scope.only.is_empty() || request.scope.only.contains(id);
         if !in_scope {
             continue;
         }
-        let (package, part) = surveyor.package(target)?;
-        edited.extend(
-            part.edited
-                .iter()
-                .map(|path| (package.slot.clone(), path.clone())),
-        );
-        packages.push(package);
+        let slot = SlotName::new(&target.id, &target.version);
+        let (package, part) = surveyor.package(target, &slot)?;
+        edited.extend(part.edited.iter().map(|path| (slot.clone(), path.clone())));
+        packages.insert(slot, package);
         parts.push(part);
     }
     check_requirements(&packages, &request.targets)?;
     let leftovers = surveyor.leftovers()?;
-    let lock = lock_of(&packages, &request);
+    let lock = lock_of(&packages, &request.targets);
     let plan = assemble(parts, leftovers.removals);
     let planned = Planned {
         packages,
@@ -164,9 +159,12 @@ pub(crate) fn plan(
 
 /// The lock's word on what a published package requires is taken only as long as the package is
 /// not read anyway.
-fn check_requirements(packages: &[PlannedPackage], targets: &Targets) -> Result<(), InstallError> {
+fn check_requirements(
+    packages: &BTreeMap<SlotName, PlannedPackage>,
+    targets: &Targets,
+) -> Result<(), InstallError> {
     let mut problems = Vec::new();
-    for package in packages {
+    for package in packages.values() {
         let target = &package.target;
         if let (LockedSource::Directory(_), Some(fetched)) = (&target.source, &package.fetched) {
             requirement_problems(target, fetched, targets, &mut problems);
@@ -235,15 +233,18 @@ struct Survey {
 }
 
 impl Surveyor<'_> {
-    fn package(&self, target: &Target) -> Result<(PlannedPackage, SlotPlan), InstallError> {
+    fn package(
+        &self,
+        target: &Target,
+        slot: &SlotName,
+    ) -> Result<(PlannedPackage, SlotPlan), InstallError> {
         if self.context.cancel.is_cancelled() {
             return Err(InstallError::Interrupted);
         }
-        let slot = SlotName::new(&target.id, &target.version);
-        let state = self.state.slots.get(&slot);
-        let survey = self.survey(&slot)?;
-        if let Some((tree, part)) = self.without_source(target, &slot, state, &survey)? {
-            return Ok((planned_package(target, slot, survey, tree, None), part));
+        let state = self.state.slots.get(slot);
+        let survey = self.survey(slot)?;
+        if let Some((tree, part)) = self.without_source(target, slot, state, &survey)? {
+            return Ok((planned_package(target, survey, tree, None), part));
         }
         let fetched = fetch(
             target,
@@ -255,9 +256,9 @@ impl Surveyor<'_> {
             },
         )?;
         let tree = fetched.tree();
-        let part = self.with_tree(target, &slot, state, &survey, Some(&fetched), tree)?;
+        let part = self.with_tree(target, slot, state, &survey, Some(&fetched), tree)?;
         let tree = tree.id();
-        let package = planned_package(target, slot, survey, tree, Some(fetched));
+        let package = planned_package(target, survey, tree, Some(fetched));
         Ok((package, part))
     }
 
@@ -500,14 +501,12 @@ pub(crate) fn contents_of<'t>(
 
 fn planned_package(
     target: &Target,
-    slot: SlotName,
     survey: Survey,
     tree: TreeId,
     fetched: Option<Fetched>,
 ) -> PlannedPackage {
     PlannedPackage {
         target: target.clone(),
-        slot,
         tree,
         fetched,
         record: survey.record,
@@ -516,20 +515,17 @@ fn planned_package(
 }
 
 /// The lock after the run: an entry for every target. One that was not looked at keeps its entry.
-fn lock_of(packages: &[PlannedPackage], request: &PlanRequest<'_>) -> Lock {
-    let planned: BTreeMap<&PackageId, &PlannedPackage> = packages
-        .iter()
-        .map(|package| (&package.target.id, package))
-        .collect();
-    let packages = request
-        .targets
-        .iter()
-        .filter_map(|(id, target)| match planned.get(id) {
+fn lock_of(packages: &BTreeMap<SlotName, PlannedPackage>, targets: &Targets) -> Lock {
+    let entry = |target: &Target| {
+        let slot = SlotName::new(&target.id, &target.version);
+        match packages.get(&slot) {
             Some(package) => Some(locked_package(package)),
             None => target.locked.clone(),
-        })
-        .collect();
-    Lock { packages }
+        }
+    };
+    Lock {
+        packages: targets.values().filter_map(entry).collect(),
+    }
 }
 
 fn locked_package(package: &PlannedPackage) -> LockedPackage {

@@ -87,7 +87,7 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
     let note = |text: String| context.observer.observe(&Event::Note(text));
     let warn = |text: String| context.observer.observe(&Event::Warning(text));
     tell_not_yet(planned, &note);
-    for package in &planned.packages {
+    for package in planned.packages.values() {
         let Some(fetched) = &package.fetched else {
             continue;
         };
@@ -130,7 +130,7 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
 /// What this version of vibe does not do yet, said once for all packages.
 fn tell_not_yet(planned: &Planned, note: &dyn Fn(String)) {
     let names = |wanted: &dyn Fn(&PlannedPackage) -> bool| -> Vec<&str> {
-        let packages = planned.packages.iter().filter(|package| wanted(package));
+        let packages = planned.packages.values().filter(|package| wanted(package));
         packages.map(|package| package.target.id.as_str()).collect()
     };
     let of = |package: &PlannedPackage, test: &dyn Fn(&crate::fetch::Fetched) -> bool| {
