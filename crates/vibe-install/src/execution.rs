@@ -1,7 +1,6 @@
 //! Executes a plan: slots, pre-install hooks, commit, post-install hooks, prune; and goes back
 //! where a run stops before its commit.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
@@ -39,7 +38,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) run: String,
     pub(crate) hooks: Vec<HookRecord>,
     pub(crate) variables_not_passed: BTreeSet<String>,
-    pub(crate) changed_settings: RefCell<Vec<String>>,
+    pub(crate) changed_settings: Vec<String>,
     started: SystemTime,
     /// The rows as they were before the run.
     rows_before: BTreeMap<SlotName, SlotState>,
@@ -100,7 +99,7 @@ impl<'a> Execution<'a> {
             run: run_name(started, std::process::id()),
             hooks: Vec::new(),
             variables_not_passed: BTreeSet::new(),
-            changed_settings: RefCell::default(),
+            changed_settings: Vec::new(),
             started,
             rows_before: planned.state.slots.clone(),
             undo: UndoStore::default(),
@@ -152,11 +151,11 @@ impl<'a> Execution<'a> {
         self.state.slots.insert(row.0, row.1);
         self.save_state(Durability::Synced)?;
         for hook in self.due_hooks(None) {
-            let record = self.hook(&hook)?;
+            let record = self.hook(hook)?;
             if record.outcome == HookOutcome::Interrupted {
                 return Err(InstallError::Interrupted);
             }
-            self.done.push(Step::RunHook(hook));
+            self.done.push(Step::RunHook(hook.clone()));
             if record.phase == Phase::PreInstall && record.outcome == HookOutcome::Failed {
                 return Err(self.pre_install_error(record, Vec::new()));
             }
@@ -220,11 +219,11 @@ impl<'a> Execution<'a> {
         self.settle_rows()?;
         for hook in self.due_hooks(Some(Phase::PreInstall)) {
             self.check_cancelled()?;
-            let record = self.hook(&hook)?;
+            let record = self.hook(hook)?;
             match record.outcome {
                 HookOutcome::Failed => return Err(Stop::PreInstall(Box::new(record))),
                 HookOutcome::Interrupted => return Err(Stop::Failed(InstallError::Interrupted)),
-                HookOutcome::Ran => self.done.push(Step::RunHook(hook)),
+                HookOutcome::Ran => self.done.push(Step::RunHook(hook.clone())),
                 HookOutcome::Skipped | HookOutcome::Declined => {}
             }
         }
@@ -358,27 +357,21 @@ impl<'a> Execution<'a> {
     }
 
     /// The hooks of the plan, of one phase or of all.
-    fn due_hooks(&self, phase: Option<Phase>) -> Vec<RunHook> {
-        let of_phase = |hook: &&RunHook| phase.is_none_or(|phase| hook.phase == phase);
-        let hooks = self
-            .planned
-            .plan
-            .steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::RunHook(hook) => Some(hook),
-                _ => None,
-            });
-        hooks.filter(of_phase).cloned().collect()
+    fn due_hooks(&self, phase: Option<Phase>) -> impl Iterator<Item = &'a RunHook> + use<'a> {
+        let hooks = self.planned.plan.steps.iter();
+        hooks.filter_map(move |step| match step {
+            Step::RunHook(hook) if phase.is_none_or(|phase| hook.phase == phase) => Some(hook),
+            _ => None,
+        })
     }
 
     fn post_install(&mut self) -> Result<(), InstallError> {
         for hook in self.due_hooks(Some(Phase::PostInstall)) {
             self.check_cancelled()?;
-            let record = self.hook(&hook)?;
+            let record = self.hook(hook)?;
             match record.outcome {
                 HookOutcome::Interrupted => return Err(InstallError::Interrupted),
-                HookOutcome::Ran => self.done.push(Step::RunHook(hook)),
+                HookOutcome::Ran => self.done.push(Step::RunHook(hook.clone())),
                 HookOutcome::Failed | HookOutcome::Skipped | HookOutcome::Declined => {}
             }
         }
@@ -539,7 +532,7 @@ impl<'a> Execution<'a> {
                 .filter_map(step_line)
                 .collect(),
             hooks: self.hooks.clone(),
-            changed_agent_settings: self.changed_settings.borrow().clone(),
+            changed_agent_settings: self.changed_settings.clone(),
             variables_not_passed: self.variables_not_passed.iter().cloned().collect(),
         };
         write_run(&self.project.layout, &record)

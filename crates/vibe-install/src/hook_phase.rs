@@ -65,23 +65,22 @@ impl<'a> Execution<'a> {
     pub(crate) fn hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
         let record = match hook.decision {
             HookDecision::Run => self.run_hook(hook)?,
-            HookDecision::Held => self.hold(hook, HookOutcome::Skipped)?,
             // Nobody can be asked yet, so an ask counts as held.
-            HookDecision::Ask => self.hold(hook, HookOutcome::Skipped)?,
+            HookDecision::Held | HookDecision::Ask => self.hold(hook)?,
         };
         self.hooks.push(record.clone());
         self.write_evidence(None)?;
         Ok(record)
     }
 
-    fn hold(&mut self, hook: &RunHook, outcome: HookOutcome) -> Result<HookRecord, InstallError> {
+    fn hold(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
         // What is settled stays so: it was only asked for once more.
         if self.row(&hook.slot).phases.get(&hook.phase) != Some(&PhaseState::Done) {
             self.set_phase(&hook.slot, hook.phase, PhaseState::Skipped);
             self.save_state(Durability::Unsynced)?;
         }
         Ok(HookRecord {
-            outcome,
+            outcome: HookOutcome::Skipped,
             ..empty_record(hook)
         })
     }
@@ -102,7 +101,6 @@ impl<'a> Execution<'a> {
         let mut result = HookRecord {
             interpreter: Some(escape_bytes(hook.program.as_os_str().as_encoded_bytes())),
             started: Some(time_text(started)),
-            outcome: HookOutcome::Failed,
             ..empty_record(hook)
         };
         if self.script_is_planned(hook) {
@@ -229,13 +227,7 @@ impl<'a> Execution<'a> {
             log: Some(run_directory(layout, &self.run).join(log)),
         };
         vibe_fs::create_directory_all(&run_directory(layout, &self.run))?;
-        self.mark_running(
-            &hook.slot,
-            Some(RunningHook {
-                phase: hook.phase,
-                process: None,
-            }),
-        );
+        self.mark_running(hook, None);
         self.save_state(Durability::Unsynced)?;
         let mut watcher = Watcher {
             execution: self,
@@ -343,7 +335,7 @@ impl<'a> Execution<'a> {
 
     /// Restores the lock, and tells of other files of the project that hooks may not change.
     fn check_protected(
-        &self,
+        &mut self,
         before: &Protected,
         result: &mut HookRecord,
     ) -> Result<(), InstallError> {
@@ -369,7 +361,7 @@ impl<'a> Execution<'a> {
                     result.phase, result.package
                 );
                 self.context.observer.observe(&Event::Warning(text));
-                self.changed_settings.borrow_mut().push((*name).to_owned());
+                self.changed_settings.push((*name).to_owned());
             }
         }
         Ok(())
@@ -450,9 +442,12 @@ impl<'a> Execution<'a> {
         }
     }
 
-    fn mark_running(&mut self, slot: &SlotName, running: Option<RunningHook>) {
-        if let Some(row) = self.state.slots.get_mut(slot) {
-            row.running = running;
+    fn mark_running(&mut self, hook: &RunHook, process: Option<RunningProcess>) {
+        if let Some(row) = self.state.slots.get_mut(&hook.slot) {
+            row.running = Some(RunningHook {
+                phase: hook.phase,
+                process,
+            });
         }
     }
 
@@ -501,11 +496,7 @@ struct Watcher<'w, 'e> {
 
 impl HookWatcher for Watcher<'_, '_> {
     fn started(&mut self, process: RunningProcess) {
-        let running = RunningHook {
-            phase: self.hook.phase,
-            process: Some(process),
-        };
-        self.execution.mark_running(&self.hook.slot, Some(running));
+        self.execution.mark_running(self.hook, Some(process));
         // The hook runs already and can only be seen to its end, where its outcome is saved.
         if let Err(error) = self.execution.save_state(Durability::Unsynced) {
             let text = format!("which process the install hook is could not be noted: {error}");
@@ -585,7 +576,6 @@ fn fill_record(record: &mut HookRecord, outcome: &Outcome) {
     };
     record.duration_ms = Some(milliseconds(result.duration));
     record.left_running = result.left_running.is_some();
-    record.outcome = HookOutcome::Failed;
     match result.status {
         HookStatus::Exited(code) => record.exit_code = Some(code),
         HookStatus::Signalled(signal) => record.signal = Some(signal),
