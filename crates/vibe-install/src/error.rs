@@ -9,6 +9,7 @@ use vibe_core::hook::Phase;
 use vibe_core::text::escape;
 use vibe_core::{PackageId, SlotName, TreeId, Version};
 use vibe_fetch::FetchError;
+use vibe_fs::error::shown;
 use vibe_fs::{FsError, ReadError};
 use vibe_plan::selection::{ScriptError, SelectionError};
 use vibe_resolver::lock_check::LockProblem;
@@ -16,10 +17,6 @@ use vibe_slot::SlotError;
 
 use crate::evidence::HookRecord;
 use crate::resolution::Unsolved;
-
-fn shown(path: &std::path::Path) -> String {
-    escape(&path.to_string_lossy())
-}
 
 /// Every way a command ends without having done what was asked. Whoever shows it adds hints and
 /// chooses the exit code.

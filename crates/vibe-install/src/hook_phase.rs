@@ -12,6 +12,7 @@ use vibe_core::limits::HOOK_TIMEOUT_SECONDS;
 use vibe_core::plan::{HookDecision, Refresh, RunHook, SlotReason, Undo};
 use vibe_core::text::escape_bytes;
 use vibe_core::{Event, Sha256Digest, SlotName};
+use vibe_fs::error::shown;
 use vibe_fs::{Durability, EntryKind, remove_file_if, write_atomic};
 use vibe_hooks::environment::{BuiltEnvironment, HookContext, build};
 use vibe_hooks::output::sanitize_line;
@@ -99,7 +100,7 @@ impl<'a> Execution<'a> {
         });
         let started = SystemTime::now();
         let mut result = HookRecord {
-            interpreter: Some(escape_bytes(hook.program.as_os_str().as_encoded_bytes())),
+            interpreter: Some(shown(&hook.program)),
             started: Some(time_text(started)),
             ..empty_record(hook)
         };

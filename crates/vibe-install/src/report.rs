@@ -45,9 +45,7 @@ pub(crate) fn path_text<S: serde::Serializer>(
     path: &std::path::Path,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&vibe_core::text::escape_bytes(
-        path.as_os_str().as_encoded_bytes(),
-    ))
+    serializer.collect_str(&vibe_fs::error::shown(path))
 }
 
 fn optional_path_text<S: serde::Serializer>(
