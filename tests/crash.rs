@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use crate::support::{
-    LOGGED, command, hook_log, installed, knows_process, lines, read, run, signal, slot, start,
+    LOGGED, command, committed, hook_log, knows_process, lines, read, run, signal, slot, start,
     strace, strace_works, vibe, wait, wait_until,
 };
 use vibe_core::hook::Phase;
@@ -87,7 +87,7 @@ fn undisturbed(holder: Option<(&str, Phase)>) -> TreeSnapshot {
     let world = fixture(holder);
     vibe(&world, &["install"]).expect(0);
     assert_eq!(hook_log(&world), expected_log(None));
-    installed(&world)
+    committed(&world)
 }
 
 /// The same command again, after which everything is as it should have been.
@@ -105,7 +105,7 @@ fn finishes(world: &World, good: &TreeSnapshot) -> crate::support::Run {
 
 #[track_caller]
 fn is_well(world: &World, good: &TreeSnapshot) {
-    good.assert_unchanged(&installed(world));
+    good.assert_unchanged(&committed(world));
     vibe(world, &["verify"]).expect(0);
     let state = world.project().join("vibedeps/.state");
     assert!(!state.join("commit").exists());
@@ -336,7 +336,7 @@ fn strike_each(
         Strike::Kill => ("signal=KILL", None),
         Strike::Full => ("error=ENOSPC", Some("--seccomp-bpf")),
     };
-    let old = installed(before);
+    let old = committed(before);
     for number in (1..).step_by(step) {
         let world = copy_of(before);
         let old_lock = std::fs::read(lock_path(&world)).ok();
@@ -358,9 +358,9 @@ fn strike_each(
             "half a lock after {place}"
         );
         if hit.code == 0 {
-            good.assert_unchanged(&installed(&world));
+            good.assert_unchanged(&committed(&world));
         }
-        let now = installed(&world);
+        let now = committed(&world);
         if now != old && now != *good {
             let fresh = world.project().join("vibedeps/.state/fresh");
             assert!(!fresh.exists(), "all counts as well after {place}");
@@ -430,7 +430,7 @@ fn outcome(before: &World, arguments: &[&str]) -> TreeSnapshot {
     let world = copy_of(before);
     vibe(&world, arguments).expect(0);
     assert_eq!(hook_log(&world), expected_log(None));
-    installed(&world)
+    committed(&world)
 }
 
 /// Strikes at each of `calls`, given with the step from one strike to the next, from `before` on.

@@ -2,10 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 use crate::support::{
-    LOGGED, Run, VIBE, command, hook_log, lines, read, run, slot, strace, strace_works, vibe,
+    LOGGED, Run, as_nobody, command, hook_log, lines, read, run, slot, strace, strace_works, vibe,
 };
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
@@ -203,18 +202,7 @@ fn as_stranger(world: &World, arguments: &[&str]) -> Run {
     if !nobody_may_write(world) {
         return run(&mut command(world, arguments));
     }
-    let mut stranger = Command::new("setpriv");
-    stranger
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", VIBE])
-        .args(plain.get_args())
-        .current_dir(world.project())
-        .env_clear()
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
-    run(&mut stranger)
+    run(&mut as_nobody(&plain))
 }
 
 /// Takes the right to write from everybody; says whether there is one, the superuser, who may

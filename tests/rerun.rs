@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{LOGGED, Run, command_in, hook_log, installed, lines, read, run, slot, vibe};
+use crate::support::{LOGGED, Run, command_in, committed, hook_log, lines, read, run, slot, vibe};
 use serde_json::Value;
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
@@ -218,11 +218,11 @@ fn a_slot_removed_by_hand_is_placed_and_its_hooks_run() {
         &[(LINT, "^1"), ("org.example/zeta", "^1")],
     );
     vibe(&world, &["install"]).expect(0);
-    let before = installed(&world);
+    let before = committed(&world);
     std::fs::remove_dir_all(slot(&world, LINT, "1.0.0")).unwrap();
     vibe(&world, &["verify"]).expect(5);
     vibe(&world, &["install"]).expect(0);
-    before.assert_unchanged(&installed(&world));
+    before.assert_unchanged(&committed(&world));
     let expected = ["lint pre-install", "lint post-install"];
     assert_eq!(hook_log(&world)[4..], expected);
     verify_is_quiet(&world);
@@ -237,7 +237,7 @@ fn a_version_and_back_again_redoes_its_hooks_and_keeps_what_is_the_users() {
     let (one, two) = (slot(&world, LINT, "1.0.0"), slot(&world, LINT, "2.0.0"));
     vibe(&world, &["install"]).expect(0);
     write(one.join("deep/mine.md"), "mine\n");
-    let first = installed(&world);
+    let first = committed(&world);
 
     world.require(&[(LINT, "=2.0.0")]);
     vibe(&world, &["install"])
@@ -253,7 +253,7 @@ fn a_version_and_back_again_redoes_its_hooks_and_keeps_what_is_the_users() {
     world.require(&[(LINT, "=1.0.0")]);
     vibe(&world, &["install"]).expect(0);
     assert!(!two.exists());
-    let mut second = installed(&world);
+    let mut second = committed(&world);
     second
         .entries
         .insert("vibe.toml".to_owned(), first.entries["vibe.toml"].clone());
@@ -298,13 +298,13 @@ fn hooks_that_ran_do_not_run_again_once_another_package_is_fixed() {
 fn a_lost_record_is_written_anew_and_runs_no_hook() {
     let world = world_with(&[counting(LINT, "1.0.0")], &[(LINT, "^1")]);
     vibe(&world, &["install"]).expect(0);
-    let before = installed(&world);
+    let before = committed(&world);
     let record = slot(&world, LINT, "1.0.0").join(".vibe-slot.toml");
     std::fs::remove_file(&record).unwrap();
     vibe(&world, &["verify"]).expect(3);
     let run = vibe(&world, &["install"]).expect(0);
     assert!(!run.stdout.contains("nothing to do"), "{}", run.stdout);
-    before.assert_unchanged(&installed(&world));
+    before.assert_unchanged(&committed(&world));
     assert_eq!(hook_log(&world).len(), 2);
     verify_is_quiet(&world);
 }
@@ -313,7 +313,7 @@ fn a_lost_record_is_written_anew_and_runs_no_hook() {
 fn a_lost_machine_state_puts_payload_back_and_runs_the_hooks() {
     let world = world_with(&[editing()], &[(LINT, "^1")]);
     vibe(&world, &["install"]).expect(0);
-    let before = installed(&world);
+    let before = committed(&world);
     let place = slot(&world, LINT, "1.0.0");
     write(place.join("mine.md"), "mine\n");
     std::fs::remove_file(world.project().join("vibedeps/.state/slots.toml")).unwrap();
@@ -321,7 +321,7 @@ fn a_lost_machine_state_puts_payload_back_and_runs_the_hooks() {
     vibe(&world, &["install"]).expect(0);
     assert_eq!(read(place.join("mine.md")), "mine\n");
     std::fs::remove_file(place.join("mine.md")).unwrap();
-    before.assert_unchanged(&installed(&world));
+    before.assert_unchanged(&committed(&world));
     assert_eq!(hook_log(&world).len(), 4);
     verify_is_quiet(&world);
 }

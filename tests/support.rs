@@ -202,11 +202,14 @@ pub fn process_ends(pid: &str) {
     });
 }
 
+/// The user without rights.
+#[cfg(unix)]
+const NOBODY: u32 = 65534;
+
 /// Like [`command`], without the rights of root where the tests run as root. The world goes over
 /// to the user that it runs as.
 #[cfg(unix)]
 pub fn unprivileged(world: &World, arguments: &[&str]) -> Command {
-    const NOBODY: u32 = 65534;
     let is_root = || Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let plain = command(world, arguments);
     if !is_root() {
@@ -219,26 +222,35 @@ pub fn unprivileged(world: &World, arguments: &[&str]) -> Command {
         .status()
         .unwrap();
     assert!(chown.success());
-    let mut command = Command::new("setpriv");
-    command
-        .args([
-            format!("--reuid={NOBODY}"),
-            format!("--regid={NOBODY}"),
-            "--clear-groups".to_owned(),
-        ])
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .current_dir(world.project())
+    as_nobody(&plain)
+}
+
+/// `command`, which the superuser starts, as a user without rights.
+#[cfg(unix)]
+pub fn as_nobody(command: &Command) -> Command {
+    let mut setpriv = Command::new("setpriv");
+    setpriv.args([
+        format!("--reuid={NOBODY}"),
+        format!("--regid={NOBODY}"),
+        "--clear-groups".to_owned(),
+    ]);
+    started_by(setpriv, command)
+}
+
+/// `starter` with what it needs to start `command` just as that would start itself.
+#[cfg(unix)]
+fn started_by(mut starter: Command, command: &Command) -> Command {
+    let variables = command.get_envs();
+    starter
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap())
         .env_clear()
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command
+    starter
 }
 
 /// Publishes `org.example/lint` 1.0.0 with one script, and requires it.
@@ -346,14 +358,6 @@ pub fn lines(path: impl AsRef<Path>) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What the project has, without times and without what belongs to this machine alone.
-pub fn installed(world: &World) -> vibe_testkit::TreeSnapshot {
-    let mut snapshot = world.snapshot().ignoring_times();
-    let is_ours = |path: &str| path.starts_with("vibedeps/.state/") || path == "vibedeps/.state";
-    snapshot.entries.retain(|path, _| !is_ours(path));
-    snapshot
-}
-
 /// Whether the machine state names the process of a hook that runs.
 pub fn knows_process(world: &World) -> bool {
     let state = world.project().join("vibedeps/.state/slots.toml");
@@ -377,21 +381,6 @@ pub fn strace_works() -> bool {
 #[cfg(target_os = "linux")]
 pub fn strace(command: &Command, log: &Path, options: &[&str]) -> Command {
     let mut strace = Command::new("strace");
-    strace
-        .args(["-f", "-qq", "-o"])
-        .arg(log)
-        .args(options)
-        .arg(command.get_program())
-        .args(command.get_args())
-        .current_dir(command.get_current_dir().unwrap())
-        .env_clear()
-        .envs(
-            command
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    strace
+    strace.args(["-f", "-qq", "-o"]).arg(log).args(options);
+    started_by(strace, command)
 }

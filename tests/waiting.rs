@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use crate::support::{
-    LOGGED, command, hook_log, installed, knows_process, read, slot, start, vibe, wait, wait_until,
+    LOGGED, command, committed, hook_log, knows_process, read, slot, start, vibe, wait, wait_until,
 };
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
@@ -65,7 +65,7 @@ fn two_installs_at_once_do_the_work_once() {
             wait(child).expect(0);
         }
         assert_eq!(hook_log(&world), ["lint pre-install", "lint post-install"]);
-        installed(&serial).assert_unchanged(&installed(&world));
+        committed(&serial).assert_unchanged(&committed(&world));
         vibe(&world, &["verify"]).expect(0);
     }
 }
