@@ -124,6 +124,11 @@ pub(crate) fn plan(
         project,
         request: &request,
         state: &state,
+        options: SlotOptions {
+            decision: request.decision,
+            force: request.scope.force,
+            boot: vibe_fs::boot_id(),
+        },
         find_interpreters: &|| interpreters.find(),
     };
     let (mut packages, mut parts, mut edited) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -221,6 +226,7 @@ struct Surveyor<'a> {
     project: &'a Project,
     request: &'a PlanRequest<'a>,
     state: &'a MachineState,
+    options: SlotOptions,
     find_interpreters: &'a dyn Fn() -> vibe_core::hook::Interpreters,
 }
 
@@ -285,7 +291,7 @@ impl Surveyor<'_> {
                 &self.desired(target, slot, tree, None),
                 Found::Remembered,
                 state,
-                &self.options(),
+                &self.options,
             );
             return Ok(Some((tree, part)));
         }
@@ -360,7 +366,7 @@ impl Surveyor<'_> {
                 &desired,
                 Found::Absent { tree },
                 state,
-                &self.options(),
+                &self.options,
             ));
         }
         let recorded = survey.record.as_ref().map(|record| &record.tree);
@@ -371,7 +377,7 @@ impl Surveyor<'_> {
             record: survey.record.as_ref(),
             contents: &contents,
         };
-        Ok(plan_slot(&desired, found, state, &self.options()))
+        Ok(plan_slot(&desired, found, state, &self.options))
     }
 
     fn desired<'t>(
@@ -389,14 +395,6 @@ impl Surveyor<'_> {
             reset: fetched.map_or(Reset::Payload, |fetched| fetched.package.hooks.reset),
             was_locked: target.locked.is_some(),
             previous: target.previous.clone(),
-        }
-    }
-
-    fn options(&self) -> SlotOptions {
-        SlotOptions {
-            decision: self.request.decision,
-            force: self.request.scope.force,
-            boot: vibe_fs::boot_id(),
         }
     }
 
