@@ -1,7 +1,7 @@
 //! What the exit codes mean, and which one counts when several apply.
 
 use vibe_core::hook::Phase;
-use vibe_install::{HookOutcome, RunReport, VerifyReport};
+use vibe_install::{FindingKind, HookOutcome, RunReport, VerifyReport};
 
 /// All that was asked is done.
 pub(crate) const DONE: u8 = 0;
@@ -59,12 +59,21 @@ pub(crate) fn of_run(report: &RunReport) -> u8 {
 
 /// The exit code of what `verify` found.
 pub(crate) fn of_findings(report: &VerifyReport) -> u8 {
-    heaviest(
-        report
-            .findings
-            .iter()
-            .map(|finding| finding.kind.exit_code()),
-    )
+    heaviest(report.findings.iter().map(|finding| of_kind(finding.kind)))
+}
+
+fn of_kind(kind: FindingKind) -> u8 {
+    match kind {
+        FindingKind::Lock => OUT_OF_DATE,
+        FindingKind::Hooks => FLAGGED,
+        FindingKind::Missing
+        | FindingKind::Changed
+        | FindingKind::Mode
+        | FindingKind::Type
+        | FindingKind::Slot
+        | FindingKind::Record
+        | FindingKind::Integrity => INTEGRITY,
+    }
 }
 
 #[cfg(test)]

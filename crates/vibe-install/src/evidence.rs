@@ -120,11 +120,6 @@ impl HookRecord {
         self.phase == Phase::PostInstall && self.outcome == HookOutcome::Failed
     }
 
-    /// Whether it did not run for want of consent.
-    pub fn is_held(&self) -> bool {
-        matches!(self.outcome, HookOutcome::Skipped | HookOutcome::Declined)
-    }
-
     /// Whether nothing was tried, since the script in the slot is not as published: what is tried
     /// has a log.
     pub fn has_other_script(&self) -> bool {

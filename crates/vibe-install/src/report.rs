@@ -63,11 +63,6 @@ impl RunReport {
     pub fn flagged(&self) -> impl Iterator<Item = &HookRecord> {
         self.hooks.iter().filter(|hook| hook.is_flag())
     }
-
-    /// Phases that were held back or not answered.
-    pub fn held(&self) -> impl Iterator<Item = &HookRecord> {
-        self.hooks.iter().filter(|hook| hook.is_held())
-    }
 }
 
 /// One installed package.
@@ -145,7 +140,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// The kinds of findings, which decide the exit code.
+/// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
@@ -167,23 +162,6 @@ pub enum FindingKind {
     Integrity,
     /// Hooks are owed, or a package with hooks is not prepared on this machine.
     Hooks,
-}
-
-impl FindingKind {
-    /// The exit code that this kind asks for.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            FindingKind::Lock => 7,
-            FindingKind::Hooks => 5,
-            FindingKind::Missing
-            | FindingKind::Changed
-            | FindingKind::Mode
-            | FindingKind::Type
-            | FindingKind::Slot
-            | FindingKind::Record
-            | FindingKind::Integrity => 3,
-        }
-    }
 }
 
 /// One declared hook, as `hooks list` tells it.
