@@ -16,7 +16,6 @@ use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
 
 use crate::evidence::HookRecord;
-use crate::resolution::Unsolved;
 
 /// Every way a command ends without having done what was asked. Whoever shows it adds hints and
 /// chooses the exit code.
@@ -413,4 +412,23 @@ fn failed_hook(hook: &HookRecord) -> String {
         text.push_str(remark);
     }
     text
+}
+
+/// Why there is no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsolved {
+    /// No such package.
+    #[error("{message}")]
+    Unknown {
+        /// The package.
+        package: PackageId,
+        /// The whole story.
+        message: String,
+    },
+    /// No version fits.
+    #[error("{0}")]
+    NoVersion(String),
+    /// Requirements exclude each other.
+    #[error("{0}")]
+    Conflict(String),
 }

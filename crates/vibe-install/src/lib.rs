@@ -27,7 +27,7 @@ mod summary;
 mod verify;
 pub mod wording;
 
-pub use error::InstallError;
+pub use error::{InstallError, Unsolved};
 pub use evidence::{HookOutcome, HookRecord, RunRecord};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};
@@ -38,7 +38,6 @@ pub use report::{
     Finding, FindingKind, HookLog, HookStatus, PackageSummary, PhaseSummary, RunReport,
     ScriptSummary, VerifyReport,
 };
-pub use resolution::Unsolved;
 pub use settings::{Context, Settings};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;

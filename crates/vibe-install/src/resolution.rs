@@ -9,7 +9,7 @@ use vibe_fetch::DirectoryRegistry;
 use vibe_resolver::lock_check::{LockProblem, LockProblemKind, check_lock};
 use vibe_resolver::{Request, ResolveError, resolve};
 
-use crate::error::InstallError;
+use crate::error::{InstallError, Unsolved};
 use crate::fetch::Target;
 use crate::project::Project;
 use crate::sources::{Sources, conflicts, registry_directory};
@@ -203,25 +203,6 @@ fn resolve_error(error: ResolveError<InstallError>, sources: &Sources) -> Instal
             error: Box::new(Unsolved::of(error)),
         },
     }
-}
-
-/// Why there is no solution.
-#[derive(Debug, thiserror::Error)]
-pub enum Unsolved {
-    /// No such package.
-    #[error("{message}")]
-    Unknown {
-        /// The package.
-        package: PackageId,
-        /// The whole story.
-        message: String,
-    },
-    /// No version fits.
-    #[error("{0}")]
-    NoVersion(String),
-    /// Requirements exclude each other.
-    #[error("{0}")]
-    Conflict(String),
 }
 
 impl Unsolved {
