@@ -161,7 +161,6 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::ReadScript { .. } => ("read-script", FAILED),
         InstallError::Script { .. } => ("hook-script", FAILED),
         InstallError::PathTooLong { .. } => ("path-too-long", FAILED),
-        InstallError::SlotBlocked { .. } => ("slot-blocked", FAILED),
         InstallError::Record { .. } => ("record", INTEGRITY),
         InstallError::RecordType { .. } => ("record", INTEGRITY),
         InstallError::NotPlaced { .. } => ("not-placed", FAILED),
@@ -294,7 +293,6 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Script { .. }
         | InstallError::PreInstall { .. }
         | InstallError::PathTooLong { .. }
-        | InstallError::SlotBlocked { .. }
         | InstallError::Record { .. }
         | InstallError::RecordType { .. }
         | InstallError::NotPlaced { .. }
@@ -484,9 +482,6 @@ fn run_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::PreInstall { hook, .. } => Some(hook_hint(hook, paste)),
         InstallError::PathTooLong { .. } => {
             Some("move the project to a directory with a shorter path".to_owned())
-        }
-        InstallError::SlotBlocked { .. } => {
-            Some("move it away, and run the same command again".to_owned())
         }
         InstallError::Record {
             source: RecordError::Newer { .. },
@@ -944,17 +939,8 @@ mod tests {
     fn what_stops_a_run_says_how_to_go_on() {
         check(&InstallError::Interrupted, "interrupted", 130, AGAIN);
         let path = PathBuf::from("/p/vibe.toml");
-        let changed = InstallError::ChangedMeanwhile { path: path.clone() };
+        let changed = InstallError::ChangedMeanwhile { path };
         check(&changed, "changed-meanwhile", 1, AGAIN);
-        check(
-            &InstallError::SlotBlocked {
-                path,
-                kind: "a file",
-            },
-            "slot-blocked",
-            1,
-            "away",
-        );
         let command = "vibe install".to_owned();
         check(
             &InstallError::Busy { pid: 7, command },

@@ -310,14 +310,6 @@ pub enum InstallError {
         /// The most there may be.
         limit: usize,
     },
-    /// Something else than a directory lies where a slot belongs.
-    #[error("{} is in the way of a slot: it is {kind}", shown(path))]
-    SlotBlocked {
-        /// The path.
-        path: PathBuf,
-        /// What it is, in words.
-        kind: &'static str,
-    },
     /// A slot record that cannot be trusted.
     #[error("the slot record of {slot} is not valid")]
     Record {

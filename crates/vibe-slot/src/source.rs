@@ -1,7 +1,7 @@
 //! Where the bytes of a slot come from.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::PathBuf;
 
 use vibe_core::limits::FILE_BYTES;
@@ -17,9 +17,6 @@ pub enum PayloadError {
     /// The file system said no.
     #[error(transparent)]
     Fs(#[from] CopyError),
-    /// Another kind of source said no.
-    #[error("the package's source could not be read")]
-    Io(#[from] io::Error),
 }
 
 /// The files of one package, readable in any order and from several threads.
