@@ -15,7 +15,7 @@ use vibe_plan::selection::{ScriptError, SelectionError};
 use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
 
-use crate::evidence::HookRecord;
+use crate::run_record::HookRecord;
 
 /// Every way a command ends without having done what was asked. Whoever shows it adds hints and
 /// chooses the exit code.

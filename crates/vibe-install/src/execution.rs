@@ -20,11 +20,10 @@ use vibe_slot::{fresh, layout};
 
 use crate::commit::{Commit, CommitError};
 use crate::error::InstallError;
-use crate::evidence::{
-    HookOutcome, HookRecord, RunRecord, milliseconds, prune_runs, run_name, time_text, write_run,
-};
+use crate::evidence::{milliseconds, prune_runs, run_name, time_text, write_run};
 use crate::planning::{Planned, contents_of};
 use crate::project::Project;
+use crate::run_record::{HookOutcome, HookRecord, RunRecord};
 use crate::settings::Context;
 use crate::wording::step_line;
 

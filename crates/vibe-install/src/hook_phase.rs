@@ -26,10 +26,11 @@ use vibe_slot::record::restore_record;
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
-use crate::evidence::{HookOutcome, HookRecord, milliseconds, run_directory, time_text};
+use crate::evidence::{milliseconds, run_directory, time_text};
 use crate::execution::Execution;
 use crate::fetch::Fetched;
 use crate::planning::{PlannedPackage, contents_of};
+use crate::run_record::{HookOutcome, HookRecord};
 
 /// Files by which agent programs are told to run something. A package that changes one of them
 /// makes itself stay, so a change is reported. Relative to the project root.

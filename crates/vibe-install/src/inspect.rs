@@ -14,7 +14,7 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
-use crate::evidence::{HookOutcome, HookRecord, RunRecord, read_run, run_directory, run_names};
+use crate::evidence::{read_run, run_directory, run_names};
 use crate::fetch::{FetchOptions, fetch};
 use crate::freshness::list_path;
 use crate::hook_phase::tail_text;
@@ -24,6 +24,7 @@ use crate::planning::record_error;
 use crate::project::{Project, parse_manifest};
 use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
 use crate::resolution::target_of;
+use crate::run_record::{HookOutcome, HookRecord, RunRecord};
 use crate::settings::Context;
 use crate::summary::package_summaries;
 use crate::verify::check_installed;

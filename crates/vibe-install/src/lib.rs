@@ -21,6 +21,7 @@ mod project;
 mod repair;
 mod report;
 mod resolution;
+mod run_record;
 mod settings;
 mod sources;
 mod summary;
@@ -28,7 +29,6 @@ mod verify;
 pub mod wording;
 
 pub use error::{InstallError, Unsolved};
-pub use evidence::{HookOutcome, HookRecord, RunRecord};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};
 pub use inspect::{hooks_list, hooks_log, list, runs_list, runs_show};
@@ -38,6 +38,7 @@ pub use report::{
     Finding, FindingKind, HookLog, HookStatus, PackageSummary, PhaseSummary, RunReport,
     ScriptSummary, VerifyReport,
 };
+pub use run_record::{HookOutcome, HookRecord, RunRecord};
 pub use settings::{Context, Settings};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;

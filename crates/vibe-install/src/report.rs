@@ -8,7 +8,7 @@ use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::plan::{PlacePlan, Step};
 use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, TreeId};
 
-use crate::evidence::HookRecord;
+use crate::run_record::HookRecord;
 
 /// What `install`, `reinstall` and `verify --repair` did, or would do.
 #[derive(Debug, Clone, Default, Serialize)]
