@@ -150,7 +150,6 @@ impl Observer for Reporter<'_> {
             Event::HookEnded {
                 slot,
                 phase,
-                succeeded: _,
                 ending,
             } => {
                 self.step(format!(
@@ -207,7 +206,6 @@ mod tests {
             Event::HookEnded {
                 slot,
                 phase,
-                succeeded: false,
                 ending: "exit 3".to_owned(),
             },
             Event::Note("a\nb".to_owned()),

@@ -53,8 +53,6 @@ pub enum Event {
         slot: SlotName,
         /// The phase.
         phase: Phase,
-        /// Whether it counts as done.
-        succeeded: bool,
         /// How it ended, in words: `exit 3`, `killed by signal 9`, `timed out`.
         ending: String,
     },

@@ -115,7 +115,6 @@ impl<'a> Execution<'a> {
         self.context.observer.observe(&Event::HookEnded {
             slot: hook.slot.clone(),
             phase: hook.phase,
-            succeeded: result.outcome == HookOutcome::Ran,
             ending: result.ending(),
         });
         Ok(result)
