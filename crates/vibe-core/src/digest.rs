@@ -45,7 +45,7 @@ impl Sha256Digest {
 
 fn refused(text: &str) -> DigestError {
     DigestError {
-        text: crate::text::escape(&crate::text::shorten(text, 80)),
+        text: crate::text::shown(text),
     }
 }
 

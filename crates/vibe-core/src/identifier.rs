@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::limits::IDENTIFIER_BYTES;
 use crate::string_serde::string_serde;
-use crate::text::{escape, shorten};
+use crate::text::shown;
 use crate::version::Version;
 
 /// Why a text is no group, name or id.
@@ -22,10 +22,6 @@ pub enum IdentifierError {
     /// An id is not `group/name`.
     #[error("`{0}` is not a package id: `group/name` is expected")]
     Id(String),
-}
-
-fn shown(text: &str) -> String {
-    escape(&shorten(text, 80))
 }
 
 fn is_label(label: &str) -> bool {

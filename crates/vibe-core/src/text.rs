@@ -63,6 +63,11 @@ pub fn is_deceptive(character: char) -> bool {
         | 0xE0000..=0xE0FFF)
 }
 
+/// A refused `text` as a message shows it: its first 80 characters, escaped.
+pub(crate) fn shown(text: &str) -> String {
+    escape(&shorten(text, 80))
+}
+
 /// At most `characters` characters of `text`, with an ellipsis where something was cut.
 pub fn shorten(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {

@@ -188,7 +188,7 @@ impl FromStr for TreeId {
                 parsed.ok()
             })
             .map(Self)
-            .ok_or_else(|| TreeIdError(crate::text::escape(&crate::text::shorten(text, 80))))
+            .ok_or_else(|| TreeIdError(crate::text::shown(text)))
     }
 }
 

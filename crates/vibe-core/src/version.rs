@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::limits::VERSION_BYTES;
 use crate::string_serde::string_serde;
-use crate::text::{escape, shorten};
+use crate::text::{escape, shown};
 
 pub use semver::Version;
 
@@ -28,10 +28,6 @@ pub enum VersionError {
         /// What the grammar found.
         reason: String,
     },
-}
-
-fn shown(text: &str) -> String {
-    escape(&shorten(text, 80))
 }
 
 /// Reads a strict semantic version of at most 128 bytes.

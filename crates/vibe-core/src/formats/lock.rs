@@ -13,7 +13,7 @@ use crate::formats::manifest::Materialization;
 use crate::formats::typed;
 use crate::identifier::PackageId;
 use crate::relative_path::RelPath;
-use crate::text::{escape, has_credentials, shorten};
+use crate::text::{has_credentials, shown};
 use crate::tree::TreeId;
 use crate::version::Version;
 
@@ -181,10 +181,6 @@ impl fmt::Display for LockedSource {
             Self::Path(place) => write!(out, "path+{place}"),
         }
     }
-}
-
-fn shown(text: &str) -> String {
-    escape(&shorten(text, 80))
 }
 
 impl Lock {

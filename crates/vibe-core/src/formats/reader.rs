@@ -10,7 +10,7 @@ use toml_parser::lexer::TokenKind;
 use crate::formats::diagnostic::{Diagnostic, Position};
 use crate::limits::NESTING_DEPTH;
 use crate::relative_path::RelPath;
-use crate::text::{escape, nearest, shorten};
+use crate::text::{escape, nearest, shown};
 use crate::version::{Version, parse_version};
 
 /// Parses `text`.
@@ -310,10 +310,6 @@ impl<'a> Reader<'a> {
     pub(crate) fn position(&self) -> Position {
         Position::of(self.text, self.offset)
     }
-}
-
-fn shown(text: &str) -> String {
-    escape(&shorten(text, 80))
 }
 
 #[derive(Clone, Copy)]
