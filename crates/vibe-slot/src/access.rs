@@ -1,6 +1,7 @@
 //! Working inside directories that a hook or a user made read-only: they are ours to change, so
 //! their owner is let in and the call made again.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -77,6 +78,21 @@ pub(crate) fn remove_empty_insisting(root: &Path, path: &RelPath) -> Result<(), 
         }
         outcome => outcome,
     }
+}
+
+/// Removes the directories above `paths` that are empty, as [`remove_empty_insisting`] does, each
+/// looked at once.
+pub(crate) fn remove_emptied<'p>(
+    root: &Path,
+    paths: impl IntoIterator<Item = &'p RelPath>,
+) -> Result<(), FsError> {
+    let by_parent: BTreeMap<Option<RelPath>, &RelPath> = paths
+        .into_iter()
+        .map(|path| (path.parent(), path))
+        .collect();
+    by_parent
+        .values()
+        .try_for_each(|path| remove_empty_insisting(root, path))
 }
 
 /// Stops at the first thing on the way that is no directory, so that no link is followed.

@@ -14,7 +14,8 @@ use vibe_core::{RelPath, Sha256Digest, SlotName, TreeId};
 use vibe_fs::{EntryKind, Guard, ParentError, stat_of};
 
 use crate::access::{
-    create_parents_insisting, insisting, remove_at_once, remove_empty_insisting, rename_insisting,
+    create_parents_insisting, insisting, remove_at_once, remove_emptied, remove_empty_insisting,
+    rename_insisting,
 };
 use crate::error::SlotError;
 use crate::layout::Layout;
@@ -167,12 +168,10 @@ pub fn refresh(
         files_written += usize::from(matches!(change, FileChange::Write { .. }));
     }
     // Of files that a refresh cut short removed, the directories may be left.
-    for path in recorded
+    let gone = recorded
         .iter()
-        .filter(|path| record.tree.get(path).is_none())
-    {
-        remove_empty_insisting(&refresher.root, path)?;
-    }
+        .filter(|path| record.tree.get(path).is_none());
+    remove_emptied(&refresher.root, gone)?;
     Ok(Placed {
         link_mode: LinkMode::Copy,
         files_written,

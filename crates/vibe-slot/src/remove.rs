@@ -5,7 +5,7 @@ use vibe_core::{RelPath, SlotName};
 use vibe_fs::error::shown;
 use vibe_fs::{EntryKind, Guard};
 
-use crate::access::{insisting, remove_at_once, remove_empty_insisting};
+use crate::access::{insisting, remove_at_once, remove_emptied};
 use crate::error::SlotError;
 use crate::layout::Layout;
 use crate::record::recorded_paths;
@@ -51,9 +51,8 @@ pub fn remove(layout: &Layout, step: &Remove) -> Result<Removed, SlotError> {
             return Err(error);
         }
         let recorded = recorded_paths(layout, &step.slot)?;
-        for path in step.files.iter().chain(&step.made).chain(&recorded) {
-            remove_empty_insisting(&layout.slot(&step.slot), path)?;
-        }
+        let gone = step.files.iter().chain(&step.made).chain(&recorded);
+        remove_emptied(&layout.slot(&step.slot), gone)?;
         remove_record(layout, &step.slot)?;
         vibe_fs::remove_empty_directory(&layout.slot(&step.slot))?;
         vibe_fs::remove_empty_directory(&layout.package(&step.slot))?;
