@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use vibe_core::SlotName;
 use vibe_core::formats::lock::LOCK_NAME;
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::relative_path::RECORD_NAME;
 use vibe_fs::error::shown;
@@ -13,8 +14,6 @@ use crate::error::SlotError;
 
 /// The directory of a project that holds everything installed.
 pub const VIBEDEPS: &str = "vibedeps";
-/// The file name of a manifest.
-pub const MANIFEST_NAME: &str = "vibe.toml";
 /// The directory in `vibedeps/` that belongs to this machine.
 pub const STATE_NAME: &str = ".state";
 /// The file in `vibedeps/` that keeps version control from changing bytes.
@@ -60,11 +59,6 @@ impl Layout {
     /// `vibedeps/`.
     pub fn vibedeps(&self) -> PathBuf {
         self.root.join(VIBEDEPS)
-    }
-
-    /// `vibedeps/.projections.toml`.
-    pub fn projections(&self) -> PathBuf {
-        self.vibedeps().join(".projections.toml")
     }
 
     /// `vibedeps/.state/`.
@@ -354,7 +348,6 @@ mod tests {
             (layout.manifest(), "/p/vibe.toml"),
             (layout.vibe_lock(), "/p/vibe.lock"),
             (layout.vibedeps(), "/p/vibedeps"),
-            (layout.projections(), "/p/vibedeps/.projections.toml"),
             (layout.state(), "/p/vibedeps/.state"),
             (layout.lock_file(), "/p/vibedeps/.state/lock"),
             (layout.fresh(), "/p/vibedeps/.state/fresh"),

@@ -8,13 +8,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use vibe_core::formats::lock::LOCK_NAME;
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::limits::{LOCK_BYTES, RECORD_BYTES};
 use vibe_core::{RelPath, Sha256Digest};
 use vibe_fs::error::shown;
 use vibe_fs::{Durability, EntryKind, Guard, ReadError};
 
 use crate::error::SlotError;
-use crate::layout::{Layout, MANIFEST_NAME, STATE_NAME, VIBEDEPS};
+use crate::layout::{Layout, STATE_NAME, VIBEDEPS};
 
 /// The form written.
 const REDO_FORM: u64 = 1;
