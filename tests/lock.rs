@@ -669,3 +669,33 @@ fn a_lock_that_misstates_what_a_package_requires_is_out_of_date_as_soon_as_the_p
     }
     assert!(old.is_dir());
 }
+
+#[test]
+fn a_lock_that_hides_install_hooks_is_refused_and_named() {
+    let world = World::new();
+    PackageBuilder::new("org.example/lint", "1.0.0")
+        .hook(Phase::PostInstall, "echo run >> ../../../ran\n")
+        .publish(&world.registry());
+    world.require(&[("org.example/lint", "*")]);
+    vibe(&world, &["install"]).expect(0);
+    let text = world.read("vibe.lock");
+    let hidden: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("install-hooks"))
+        .collect();
+    world.write("vibe.lock", &(hidden.join("\n") + "\n"));
+    std::fs::remove_dir_all(world.project().join("vibedeps/.state")).unwrap();
+    vibe(&world, &["verify"])
+        .expect(3)
+        .stdout_has("other install hooks");
+    for arguments in [
+        &["install"][..],
+        &["install", "--locked"],
+        &["verify", "--repair"],
+    ] {
+        vibe(&world, arguments)
+            .expect(3)
+            .stderr_has("org.example/lint");
+    }
+    assert_eq!(world.read("ran"), "run\n");
+}

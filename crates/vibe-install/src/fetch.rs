@@ -201,6 +201,18 @@ fn check_locked_tree(target: &Target, tree: &Tree) -> Result<(), InstallError> {
     }
 }
 
+/// Whether the lock's entry names just these scripts, with these digests.
+pub(crate) fn names_scripts(
+    locked: &LockedPackage,
+    scripts: &BTreeMap<RelPath, Sha256Digest>,
+) -> bool {
+    let found = scripts.iter().map(|(path, digest)| (path.as_str(), digest));
+    let named = locked.install_hooks.iter();
+    named
+        .map(|(path, digest)| (path.as_str(), digest))
+        .eq(found)
+}
+
 fn check_locked_scripts(
     target: &Target,
     scripts: &BTreeMap<RelPath, Sha256Digest>,
@@ -212,16 +224,7 @@ fn check_locked_scripts(
     else {
         return Ok(());
     };
-    let found: BTreeMap<&str, Sha256Digest> = scripts
-        .iter()
-        .map(|(path, digest)| (path.as_str(), *digest))
-        .collect();
-    let same = locked.install_hooks.len() == found.len()
-        && locked
-            .install_hooks
-            .iter()
-            .all(|(path, digest)| found.get(path.as_str()) == Some(digest));
-    if same {
+    if names_scripts(locked, scripts) {
         return Ok(());
     }
     Err(InstallError::OtherScripts {

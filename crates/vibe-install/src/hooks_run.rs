@@ -16,11 +16,10 @@ use crate::error::InstallError;
 use crate::execution::Execution;
 use crate::fetch::{FetchOptions, Fetched, Target, as_placed, fetch};
 use crate::freshness;
-use crate::inspect::vouched;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
-use crate::planning::{Planned, PlannedPackage, contents_of, record_error};
+use crate::planning::{Planned, PlannedPackage, contents_of, record_error, vouched};
 use crate::project::Project;
 use crate::report::RunReport;
 use crate::resolution::targets_of_lock;
@@ -116,8 +115,9 @@ fn placed_content(
     options: &FetchOptions<'_>,
 ) -> Result<Fetched, InstallError> {
     if let LockedSource::Path(_) = target.source
-        && let Some((package, tree)) = vouched(project, slot)?
+        && let Some(package) = vouched(project, slot, record)?
     {
+        let tree = record.tree.clone();
         return as_placed(target, &project.layout.slot(slot), package, tree, options);
     }
     let fetched = fetch(target, options)?;

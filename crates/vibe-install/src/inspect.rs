@@ -1,13 +1,12 @@
 //! Looking: what is installed, which hooks there are, what they printed, and past runs.
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::{MANIFEST_NAME, Package, Reading};
 use vibe_core::hook::{Interpreters, Phase, PhaseState};
-use vibe_core::limits::{HOOK_LOG_END_BYTES, MANIFEST_BYTES};
+use vibe_core::limits::HOOK_LOG_END_BYTES;
 use vibe_core::plan::HookDecision;
-use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree};
+use vibe_core::{Event, PackageId, SlotName};
 use vibe_fetch::hash_listing;
-use vibe_fs::{read_bounded, read_if_exists};
+use vibe_fs::read_if_exists;
 use vibe_plan::gate::Gate;
 use vibe_plan::selection::scripts_of;
 use vibe_slot::record::{RecordOnDisk, read_record};
@@ -20,8 +19,8 @@ use crate::freshness::list_path;
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
 use crate::opening::tell_waiting_commit;
-use crate::planning::record_error;
-use crate::project::{Project, parse_manifest};
+use crate::planning::{record_error, vouched};
+use crate::project::Project;
 use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
 use crate::resolution::target_of;
 use crate::run_record::{HookOutcome, HookRecord, RunRecord};
@@ -119,8 +118,14 @@ fn declared(
     if !is_path && locked.install_hooks.is_empty() {
         return Ok(Vec::new());
     }
-    let (hooks, tree) = match vouched(project, slot)? {
-        Some((package, tree)) => (package.hooks, tree),
+    let placed = match read_record(&project.layout, slot)? {
+        RecordOnDisk::Valid { record, .. } => {
+            vouched(project, slot, &record)?.map(|package| (package.hooks, record.tree))
+        }
+        _ => None,
+    };
+    let (hooks, tree) = match placed {
+        Some(found) => found,
         None => {
             let fetched = fetch(
                 &target_of(project, locked)?,
@@ -165,28 +170,6 @@ fn has_other_source(
     // A source that cannot be read has its error where it is needed.
     let tree = source.and_then(|listing| hash_listing(&listing));
     Ok(tree.is_ok_and(|tree| tree.id() != record.tree.id()))
-}
-
-/// What the manifest in `slot` says of its package, and the recorded tree, where that manifest has
-/// its recorded bytes.
-pub(crate) fn vouched(
-    project: &Project,
-    slot: &SlotName,
-) -> Result<Option<(Package, Tree)>, InstallError> {
-    let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
-        return Ok(None);
-    };
-    let path = project.layout.slot(slot).join(MANIFEST_NAME);
-    let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
-    let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
-        return Ok(None);
-    };
-    let published = record.tree.get(&name).map(|row| row.digest);
-    if published != Some(Sha256Digest::of(&bytes)) {
-        return Ok(None);
-    }
-    let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
-    Ok(manifest.package.map(|package| (package, record.tree)))
 }
 
 /// Whether the next install runs a phase, and why.

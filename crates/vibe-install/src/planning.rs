@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::Materialization;
+use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization, Package, Reading};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
+use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Remove, Step};
 use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId};
-use vibe_fs::{fits, path_limit};
+use vibe_fs::{fits, path_limit, read_bounded};
 use vibe_plan::order::order;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
@@ -26,7 +27,7 @@ use vibe_slot::state_file;
 
 use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, Target, fetch};
-use crate::project::Project;
+use crate::project::{Project, parse_manifest};
 use crate::resolution::Targets;
 use crate::settings::Context;
 
@@ -298,6 +299,11 @@ impl Surveyor<'_> {
         if !locked.install_hooks.is_empty() || state.is_some() {
             return Ok(None);
         }
+        // A lock that hides its scripts does not make a package one without install hooks.
+        let package = vouched(self.project, slot, record)?;
+        if package.is_none_or(|package| !package.hooks.scripts.is_empty()) {
+            return Ok(None);
+        }
         let part = self.with_tree(target, slot, state, survey, None, &record.tree)?;
         Ok(matches!(part.step, Step::Keep(_)).then_some((tree, part)))
     }
@@ -442,6 +448,26 @@ impl Surveyor<'_> {
 /// How the record of `slot` is spelled in what we remember: relative to the project root.
 pub(crate) fn record_path(slot: &SlotName) -> String {
     format!("vibedeps/{}/{RECORD_NAME}", slot.directory())
+}
+
+/// What the manifest in `slot` says of its package, where that manifest has the bytes that `record`
+/// gives it.
+pub(crate) fn vouched(
+    project: &Project,
+    slot: &SlotName,
+    record: &SlotRecord,
+) -> Result<Option<Package>, InstallError> {
+    let path = project.layout.slot(slot).join(MANIFEST_NAME);
+    let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
+    let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
+        return Ok(None);
+    };
+    let published = record.tree.get(&name).map(|row| row.digest);
+    if published != Some(Sha256Digest::of(&bytes)) {
+        return Ok(None);
+    }
+    let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
+    Ok(manifest.package)
 }
 
 fn is_newer(error: &InstallError) -> bool {

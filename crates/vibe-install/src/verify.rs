@@ -9,15 +9,17 @@ use vibe_core::hook::PhaseState;
 use vibe_core::plan::{FileChange, WriteReason};
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName, Tree};
 use vibe_plan::diff::{DiffInput, diff};
+use vibe_plan::selection::scripts_of;
 use vibe_resolver::lock_check::LockProblemKind;
 use vibe_slot::layout::list_slots;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
 use crate::error::InstallError;
+use crate::fetch::names_scripts;
 use crate::hook_phase::chain;
 use crate::opening::{open_to_read, waiting_commit};
-use crate::planning::{contents_of, record_error};
+use crate::planning::{contents_of, record_error, vouched};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
 use crate::resolution::lock_problems;
@@ -193,6 +195,13 @@ fn look_at(
     if locked.tree.is_some_and(|tree| tree != record.tree.id()) {
         let text = format!("the slot record of {slot} is of another tree than vibe.lock says");
         look.findings.push(finding(FindingKind::Record, text));
+    }
+    if let (Some(_), Some(package)) = (locked.tree, vouched(project, &slot, &record)?) {
+        let scripts = scripts_of(package.hooks.scripts.values(), &record.tree);
+        if !names_scripts(locked, &scripts) {
+            let text = format!("vibe.lock names other install hooks of {slot} than it has");
+            look.findings.push(finding(FindingKind::Integrity, text));
+        }
     }
     look_inside(project, &slot, &record, row, &mut look, &finding)?;
     look_at_hooks(&slot, locked, row, has_hooks, &mut look, &finding);
