@@ -202,7 +202,7 @@ mod tests {
                 .iter()
                 .map(|(n, v)| (n.into(), v.into()))
                 .collect(),
-            directory: Ok(PathBuf::from("/work")),
+            directory: Ok(PathBuf::from("/project")),
             executable: PathBuf::from("/bin/vibe"),
             platform_config: None,
             stdout_is_terminal: false,
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn settings_come_from_the_flags() {
         let plain = made(&world(&[]), &Global::default(), &RunOptions::default());
-        assert_eq!(plain.start, Path::new("/work"));
+        assert_eq!(plain.start, Path::new("/project"));
         assert_eq!(plain.command, "vibe install 'a b'");
         assert!(plain.wait && !plain.no_hooks && plain.hook_timeout.is_none());
         let limit = Some(Duration::from_secs(3));
@@ -232,7 +232,7 @@ mod tests {
             ..Global::default()
         };
         let flagged = made(&world(&[]), &global, &run);
-        assert_eq!(flagged.start, Path::new("/work/sub"));
+        assert_eq!(flagged.start, Path::new("/project/sub"));
         assert!(!flagged.wait && flagged.no_hooks);
         assert_eq!(flagged.hook_timeout, limit);
     }
