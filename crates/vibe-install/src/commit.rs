@@ -53,6 +53,19 @@ impl Commit {
         self.files.is_empty()
     }
 
+    /// The digest of the manifest after the run.
+    pub(crate) fn manifest_after(&self) -> Option<Sha256Digest> {
+        let switched = self
+            .files
+            .iter()
+            .find(|file| file.path.as_str() == MANIFEST_NAME);
+        switched
+            .and_then(|file| file.after.as_ref())
+            .map_or(self.manifest_read, |text| {
+                Some(Sha256Digest::of(text.as_bytes()))
+            })
+    }
+
     /// Whether the lock switches.
     pub(crate) fn changes_lock(&self) -> bool {
         self.changes(LOCK_NAME)

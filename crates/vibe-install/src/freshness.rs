@@ -72,10 +72,13 @@ pub(crate) fn remember(
 
 /// Writes what the next run may remember. Only for a run in which all that it did is well; while
 /// any hook is owed there is work to do, and nothing is written.
+/// `manifest` is the digest that the manifest has since the run: another one is somebody's edit,
+/// which no run has seen.
 pub(crate) fn write(
     context: &Context<'_>,
     project: &Project,
     planned: &Planned,
+    manifest: Option<Sha256Digest>,
 ) -> Result<(), InstallError> {
     let phases: Vec<PhaseState> = state_file::load(&project.layout)?
         .slots
@@ -86,8 +89,12 @@ pub(crate) fn write(
         return Ok(());
     }
     let state = &project.layout.slots_file();
+    let watched_manifest = watch(&project.root, MANIFEST_NAME)?;
+    if watched_manifest.sha256 != manifest {
+        return Ok(());
+    }
     let mut watched = vec![
-        watch(&project.root, MANIFEST_NAME)?,
+        watched_manifest,
         watch(&project.root, LOCK_NAME)?,
         watch(&project.root, &relative(&project.root, state))?,
     ];

@@ -91,7 +91,7 @@ pub fn hooks_run(
     let was_fresh = memory.is_some_and(|memory| memory.is_fresh);
     let executed = Execution::new(context, &project, &planned).run_hooks_only((slot, row))?;
     if was_fresh {
-        freshness::write(context, &project, &planned)?;
+        freshness::write(context, &project, &planned, project.manifest_digest)?;
     }
     drop(opened);
     Ok(RunReport {

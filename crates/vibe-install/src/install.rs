@@ -270,7 +270,7 @@ pub(crate) fn finish(
                 context.observer.observe(&Event::Note(text.to_owned()));
             }
             if ending.remember {
-                freshness::write(context, project, planned)?;
+                freshness::write(context, project, planned, commit.manifest_after())?;
             }
         }
         report.packages = package_summaries(project, &planned.lock)?;
@@ -282,7 +282,7 @@ pub(crate) fn finish(
     report.hooks = executed.hooks;
     report.done = executed.done;
     if ending.remember {
-        freshness::write(context, project, planned)?;
+        freshness::write(context, project, planned, commit.manifest_after())?;
     }
     report.packages = package_summaries(project, &planned.lock)?;
     Ok(report)

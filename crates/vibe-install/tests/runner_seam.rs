@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use vibe_core::Cancellation;
 use vibe_core::event::Silent;
 use vibe_core::formats::config::UserConfig;
 use vibe_core::hook::Phase;
+use vibe_core::{Cancellation, Event, Observer};
 use vibe_hooks::{HookResult, HookRunner, HookStartError, HookStatus, HookWatcher, Invocation};
 use vibe_install::{
     Context, HookOutcome, InstallError, InstallRequest, RunReport, Settings, install,
@@ -133,9 +133,17 @@ impl Seam {
     }
 
     fn install(&self, runner: &RecordingRunner) -> Result<RunReport, InstallError> {
+        self.install_seen_by(&Silent, runner)
+    }
+
+    fn install_seen_by(
+        &self,
+        observer: &dyn Observer,
+        runner: &RecordingRunner,
+    ) -> Result<RunReport, InstallError> {
         let context = Context {
             settings: &self.settings,
-            observer: &Silent,
+            observer,
             runner,
             cancel: &Cancellation::new(),
         };
@@ -339,4 +347,36 @@ fn without_an_interpreter_nothing_is_asked_and_nothing_is_placed() {
     );
     assert!(runner.invocations().is_empty());
     assert!(!seam.slot("a").exists() && !seam.slot("b").exists());
+}
+
+/// Edits `vibe.toml` when the last hook of a run has ended: after the commit.
+struct EditsManifest<'a>(&'a Seam);
+
+impl Observer for EditsManifest<'_> {
+    fn observe(&self, event: &Event) {
+        let Event::HookEnded {
+            phase: Phase::PostInstall,
+            ..
+        } = event
+        else {
+            return;
+        };
+        self.0.publish("late", None);
+        self.0
+            .world
+            .require(&[("org.example/lint", "*"), ("org.example/late", "*")]);
+    }
+}
+
+#[test]
+fn an_edit_of_the_manifest_after_the_commit_is_work_for_the_next_run() {
+    let seam = Seam::new();
+    seam.publish("lint", None);
+    seam.world.require(&[("org.example/lint", "*")]);
+    let runner = RecordingRunner::default();
+    seam.install_seen_by(&EditsManifest(&seam), &runner)
+        .unwrap();
+    let report = seam.install(&runner).unwrap();
+    assert!(!report.up_to_date);
+    assert_eq!(report.packages.len(), 2);
 }
