@@ -443,6 +443,27 @@ mod tests {
     }
 
     #[test]
+    fn only_a_missing_program_is_something_that_holding_hooks_back_gets_around() {
+        let lacks = |os, files: &[&str], bash, powershell| {
+            let base = path("hooks/prepare.v2");
+            let found = found(bash, powershell);
+            let error = select(os, Phase::PreInstall, &base, &tree(files), &found).unwrap_err();
+            error.is_missing_interpreter()
+        };
+        assert!(lacks(HostOs::Unix, &[SHELL], None, Some(PWSH)));
+        assert!(lacks(HostOs::Windows, &[SHELL], None, Some(PWSH)));
+        assert!(lacks(HostOs::Windows, &[POWERSHELL], Some(GIT_BASH), None));
+        assert!(lacks(HostOs::Windows, &[SHELL, POWERSHELL], None, None));
+        assert!(!lacks(
+            HostOs::Unix,
+            &[POWERSHELL],
+            Some(GIT_BASH),
+            Some(PWSH)
+        ));
+        assert!(!lacks(HostOs::Unix, &[], Some(GIT_BASH), Some(PWSH)));
+    }
+
+    #[test]
     fn a_missing_script_names_both_files_looked_for() {
         let missing = "the pre-install script is missing: the package has neither \
                        `hooks/prepare.v2.sh` nor `hooks/prepare.v2.ps1`";

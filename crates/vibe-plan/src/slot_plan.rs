@@ -1126,6 +1126,22 @@ mod tests {
     }
 
     #[test]
+    fn what_hooks_left_is_every_payload_file_that_is_not_as_published_and_no_other() {
+        let published = tree(&[("a", "1"), ("b", "1"), ("c", "1"), ("d*", "1"), ("e", "1")]);
+        let before = state(published.id(), &[(PostInstall, Done)]);
+        let disk = contents(&[
+            ("a", "1"),
+            ("b", "2"),
+            ("d", "1"),
+            ("e/", ""),
+            ("made", "x"),
+        ]);
+        let left = as_hooks_left(&before, &published, &disk);
+        assert_eq!(left.after, after(&[("b", "2"), ("c", "-"), ("d", "1")]));
+        assert_eq!(left.phases, before.phases);
+    }
+
+    #[test]
     fn that_a_killed_hook_is_no_longer_running_is_written_though_nothing_else_changed() {
         let case = killed(PostInstall, &[("a", "1"), ("b", "1"), ("c", "1")]);
         let Step::Keep(keep) = examine(&case).step else {
