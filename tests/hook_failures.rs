@@ -430,3 +430,17 @@ fn a_failed_hook_is_told_without_waiting_for_what_it_left_running() {
     assert!(signal(&pid, "KILL"), "what it left was ended");
     process_ends(&pid);
 }
+
+#[test]
+fn hooks_run_counts_only_what_succeeded_as_done() {
+    let world = with_hook(Phase::PostInstall, "exit 3\n");
+    vibe(&world, &["install"]).expect(5);
+    let failed = vibe(&world, &["hooks", "run", "org.example/lint", "--json"]).expect(5);
+    let document = failed.json();
+    assert_eq!(document["result"]["hooks"][0]["outcome"], "failed");
+    assert_eq!(document["result"]["done"].as_array().unwrap().len(), 0);
+    let held = ["hooks", "run", "org.example/lint", "--no-hooks", "--json"];
+    let document = vibe(&world, &held).expect(0).json();
+    assert_eq!(document["result"]["hooks"][0]["outcome"], "skipped");
+    assert_eq!(document["result"]["done"].as_array().unwrap().len(), 0);
+}

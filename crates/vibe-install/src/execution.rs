@@ -151,12 +151,13 @@ impl<'a> Execution<'a> {
         self.save_state(Durability::Synced)?;
         for hook in self.due_hooks(None) {
             let record = self.hook(hook)?;
-            if record.outcome == HookOutcome::Interrupted {
-                return Err(InstallError::Interrupted);
-            }
-            self.done.push(Step::RunHook(hook.clone()));
-            if record.phase == Phase::PreInstall && record.outcome == HookOutcome::Failed {
-                return Err(self.pre_install_error(record, Vec::new()));
+            match record.outcome {
+                HookOutcome::Interrupted => return Err(InstallError::Interrupted),
+                HookOutcome::Ran => self.done.push(Step::RunHook(hook.clone())),
+                HookOutcome::Failed if record.phase == Phase::PreInstall => {
+                    return Err(self.pre_install_error(record, Vec::new()));
+                }
+                HookOutcome::Failed | HookOutcome::Skipped | HookOutcome::Declined => {}
             }
         }
         Ok(())
