@@ -245,3 +245,24 @@ fn a_hook_that_removes_every_slot_and_our_state_fails_and_the_next_run_mends_all
         vibe(&world, &["verify"]).expect(0);
     }
 }
+
+#[test]
+fn payload_that_another_package_changed_is_put_back_before_the_pre_install_script_and_named() {
+    let world = World::new();
+    PackageBuilder::new("org.example/core", "1.0.0")
+        .hook(
+            Phase::PreInstall,
+            "echo changed > ../../org.example.lint/1.0.0/lint.md\n",
+        )
+        .publish(&world.registry());
+    lint("1.0.0")
+        .depends("org.example/core", "*")
+        .hook(Phase::PreInstall, "cat lint.md > ../../../seen\n")
+        .publish(&world.registry());
+    world.require(&[("org.example/lint", "*")]);
+    vibe(&world, &["install"])
+        .expect(0)
+        .stderr_has("org.example.lint/1.0.0: 1 file");
+    assert_eq!(world.read("seen"), "lint\n");
+    vibe(&world, &["verify"]).expect(0);
+}

@@ -91,7 +91,20 @@ impl<'a> Execution<'a> {
         let fetched = self.fetched(&hook.slot);
         let record = self.slot_record(&hook.slot);
         if hook.phase == Phase::PreInstall && hook.because != HookReason::Manual {
-            self.put_back(&hook.slot, fetched, &record)?;
+            let files = self.put_back(&hook.slot, fetched, &record)?;
+            if files > 0 {
+                let count = if files == 1 {
+                    "1 file"
+                } else {
+                    &format!("{files} files")
+                };
+                let text = format!(
+                    "{}: {count} changed after the package was placed; put back as published \
+                     before its pre-install script",
+                    hook.slot
+                );
+                self.context.observer.observe(&Event::Warning(text));
+            }
         }
         self.context.observer.observe(&Event::HookStarted {
             slot: hook.slot.clone(),
@@ -121,20 +134,21 @@ impl<'a> Execution<'a> {
     }
 
     /// The whole payload at its published bytes, whatever another package's hook did since it was
-    /// placed.
+    /// placed. Returns how many files that changed.
     fn put_back(
         &mut self,
         slot: &SlotName,
         fetched: &Fetched,
         record: &SlotRecord,
-    ) -> Result<(), InstallError> {
+    ) -> Result<usize, InstallError> {
         let layout = &self.project.layout;
         let tree = fetched.tree();
         let contents = contents_of(layout, slot, [tree], None)?;
         let difference = diff(&DiffInput::new(tree, tree, None, &contents));
         if difference.changes.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
+        let files = difference.payload_changes();
         let step = Refresh {
             slot: slot.clone(),
             tree: tree.id(),
@@ -145,7 +159,7 @@ impl<'a> Execution<'a> {
             row: None,
         };
         refresh(layout, &step, &fetched.payload, record)?;
-        Ok(())
+        Ok(files)
     }
 
     fn script_is_planned(&self, hook: &RunHook) -> bool {
