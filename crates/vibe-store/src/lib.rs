@@ -1,0 +1,1 @@
+//! The machine-wide store of package trees, by content.
