@@ -134,7 +134,7 @@ impl Observer for Reporter<'_> {
             }
             Event::Resolving => self.step("resolving".to_owned()),
             Event::Fetching { package } => self.step(format!("reading {package}")),
-            Event::Placing { slot } => self.step(format!("placing {}", named(slot))),
+            Event::Placing { slot } => self.step(format!("placing {}", slot.title())),
             Event::HookStarted {
                 slot,
                 phase,
@@ -142,7 +142,7 @@ impl Observer for Reporter<'_> {
                 because,
             } => self.step(format!(
                 "running the {phase} script of {}: {} ({})",
-                named(slot),
+                slot.title(),
                 escape(script.as_str()),
                 because.as_str()
             )),
@@ -154,7 +154,7 @@ impl Observer for Reporter<'_> {
             } => {
                 self.step(format!(
                     "the {phase} script of {} ended: {}",
-                    named(slot),
+                    slot.title(),
                     escape(ending)
                 ));
             }
@@ -162,10 +162,6 @@ impl Observer for Reporter<'_> {
             Event::Warning(text) => self.warning(text),
         }
     }
-}
-
-fn named(slot: &SlotName) -> String {
-    format!("{} {}", slot.package(), slot.version())
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl PartialOrd for PackageId {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotName {
     package: PackageId,
-    version: String,
+    version: Option<String>,
 }
 
 impl SlotName {
@@ -157,18 +157,33 @@ impl SlotName {
         version.build = semver::BuildMetadata::EMPTY;
         Self {
             package: package.clone(),
-            version: version.to_string(),
+            version: Some(version.to_string()),
         }
+    }
+
+    /// The slot of `package` as a git clone, which is the same for every version.
+    pub fn in_place(package: &PackageId) -> Self {
+        Self {
+            package: package.clone(),
+            version: None,
+        }
+    }
+
+    /// The slot that the directory name `<group>.<name>` alone stands for, if it is that of a
+    /// package.
+    pub fn from_package_directory(package: &str) -> Option<Self> {
+        let (group, name) = package.rsplit_once('.')?;
+        let id = PackageId::new(&group.parse().ok()?, &name.parse().ok()?);
+        Some(Self::in_place(&id))
     }
 
     /// The slot that the two directory names `<group>.<name>` and `<version>` stand for, if they
     /// are those of a slot.
     pub fn from_directories(package: &str, version: &str) -> Option<Self> {
-        let (group, name) = package.rsplit_once('.')?;
-        let id = PackageId::new(&group.parse().ok()?, &name.parse().ok()?);
+        let id = Self::from_package_directory(package)?.package;
         let parsed = crate::version::parse_version(version).ok()?;
         let slot = Self::new(&id, &parsed);
-        (slot.version == version).then_some(slot)
+        (slot.version() == Some(version)).then_some(slot)
     }
 
     /// The package.
@@ -176,14 +191,26 @@ impl SlotName {
         &self.package
     }
 
-    /// The version's text, without build metadata.
-    pub fn version(&self) -> &str {
-        &self.version
+    /// The version's text, without build metadata; `None` for a clone, which has any.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 
-    /// `<group>.<name>/<version>`, relative to `vibedeps/`, with a forward slash.
+    /// `<group>.<name>/<version>`, or `<group>.<name>` for a clone, relative to `vibedeps/`, with a
+    /// forward slash.
     pub fn directory(&self) -> String {
-        format!("{}/{}", self.package.directory(), self.version)
+        match &self.version {
+            Some(version) => format!("{}/{version}", self.package.directory()),
+            None => self.package.directory(),
+        }
+    }
+
+    /// The package and its version as a person reads them: `group/name 1.2.3`.
+    pub fn title(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} {version}", self.package),
+            None => self.package.to_string(),
+        }
     }
 }
 
@@ -191,9 +218,11 @@ impl FromStr for SlotName {
     type Err = IdentifierError;
 
     fn from_str(text: &str) -> Result<Self, IdentifierError> {
-        text.split_once('/')
-            .and_then(|(package, version)| Self::from_directories(package, version))
-            .ok_or_else(|| IdentifierError::Id(shown(text)))
+        match text.split_once('/') {
+            Some((package, version)) => Self::from_directories(package, version),
+            None => Self::from_package_directory(text),
+        }
+        .ok_or_else(|| IdentifierError::Id(shown(text)))
     }
 }
 
@@ -292,7 +321,7 @@ mod tests {
         let id: PackageId = "org.example/lint".parse().unwrap();
         let slot = SlotName::new(&id, &parse_version("1.2.3-rc.1+build.7").unwrap());
         assert_eq!(slot.directory(), "org.example.lint/1.2.3-rc.1");
-        assert_eq!(slot.version(), "1.2.3-rc.1");
+        assert_eq!(slot.version(), Some("1.2.3-rc.1"));
         assert_eq!(slot.package(), &id);
         assert_eq!(slot.to_string().parse::<SlotName>().unwrap(), slot);
         for (package, version) in [

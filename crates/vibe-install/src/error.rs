@@ -393,10 +393,9 @@ pub enum InstallError {
 
 fn failed_hook(hook: &HookRecord) -> String {
     let mut text = format!(
-        "the {} script of {} {} failed ({})",
+        "the {} script of {} failed ({})",
         hook.phase,
-        hook.package,
-        hook.slot.version(),
+        hook.slot.title(),
         hook.ending()
     );
     for remark in &hook.remarks {

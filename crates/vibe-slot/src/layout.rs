@@ -108,7 +108,7 @@ impl Layout {
 
     /// The directory of `slot`.
     pub fn slot(&self, slot: &SlotName) -> PathBuf {
-        self.package(slot).join(slot.version())
+        self.vibedeps().join(slot.directory())
     }
 
     /// The record of `slot`.
@@ -239,7 +239,7 @@ pub fn remove_empty_slots(layout: &Layout) -> Result<(), SlotError> {
 }
 
 fn is_package_directory(name: &str) -> bool {
-    SlotName::from_directories(name, "0.0.0").is_some()
+    SlotName::from_package_directory(name).is_some()
 }
 
 fn list_versions(

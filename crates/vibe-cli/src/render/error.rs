@@ -3,7 +3,6 @@
 use vibe_core::text::escape;
 
 use super::hooks::escape_but_tabs;
-use super::named;
 use super::run::ending;
 use super::style::{DIM, ERROR, HINT, WARNING, paint};
 use crate::user_error::{FailedHook, Place, UserError};
@@ -41,7 +40,7 @@ pub(crate) fn flagged_text(hook: &FailedHook) -> String {
         "{} the {} script of {} {}; the package is installed, and the script is still due",
         paint(WARNING, "warning:"),
         record.phase,
-        named(&record.slot),
+        record.slot.title(),
         ending(record)
     )];
     lines.extend(

@@ -5,7 +5,7 @@ use vibe_core::text::escape;
 use vibe_install::{HookLog, HookRecord, HookStatus};
 
 use super::run::ending;
-use super::{columns, milliseconds, named};
+use super::{columns, milliseconds};
 
 /// Each declared install hook with its scripts, how it last ended, and whether it runs next.
 pub(crate) fn list_text(hooks: &[HookStatus]) -> String {
@@ -78,7 +78,7 @@ pub(crate) fn log_text(log: Option<&HookLog>) -> String {
     let record = &log.record;
     let heading = format!(
         "{}  {}  {}  run {}",
-        named(&record.slot),
+        record.slot.title(),
         record.phase,
         ending(record),
         escape(&log.run)

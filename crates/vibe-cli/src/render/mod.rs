@@ -14,8 +14,6 @@ pub(crate) mod verify;
 
 use std::time::Duration;
 
-use vibe_core::SlotName;
-
 /// `count` with its noun: `1 package`, `2 packages`.
 pub(crate) fn count(count: usize, noun: &str) -> String {
     match count {
@@ -59,11 +57,6 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
         padded.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
-}
-
-/// A slot as people name it: `org.example/lint 2.1.0`.
-pub(crate) fn named(slot: &SlotName) -> String {
-    format!("{} {}", slot.package(), slot.version())
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn cells(step: &Step) -> Vec<String> {
     };
     vec![
         slot.package().to_string(),
-        slot.version().to_owned(),
+        slot.version().unwrap_or_default().to_owned(),
         what,
         why,
     ]

@@ -147,7 +147,10 @@ fn hook_only_entries<'a>(report: &'a RunReport, shown: &[Entry<'_>]) -> Vec<Entr
 }
 
 fn id_cells(slot: &SlotName) -> Vec<String> {
-    vec![slot.package().to_string(), slot.version().to_owned()]
+    vec![
+        slot.package().to_string(),
+        slot.version().unwrap_or_default().to_owned(),
+    ]
 }
 
 fn placed_cells(

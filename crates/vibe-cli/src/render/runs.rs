@@ -4,7 +4,7 @@ use vibe_core::text::escape;
 use vibe_install::{HookRecord, RunRecord};
 
 use super::run::ending;
-use super::{columns, milliseconds, named};
+use super::{columns, milliseconds};
 
 /// One line for each run.
 pub(crate) fn list_text(runs: &[RunRecord]) -> String {
@@ -91,7 +91,7 @@ fn hook_cells(hook: &HookRecord) -> Vec<String> {
     let log = hook.log.as_deref().map(escape).unwrap_or_default();
     let phase = hook.phase.to_string();
     vec![
-        named(&hook.slot),
+        hook.slot.title(),
         phase,
         escape(hook.script.as_str()),
         ending(hook),
