@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::identifier::PackageId;
 use crate::text::{escape, hide_credentials, shorten};
 
 /// Bytes of one address: the limit that common servers set for a URL.
@@ -136,7 +137,11 @@ impl RemoteUrl {
     /// The rule that it breaks.
     pub fn parse(text: &str) -> Result<Self, GitUrlError> {
         check_text(text)?;
-        let text = text.trim_end_matches('/');
+        let trimmed = text.trim_end_matches('/');
+        let text = match trimmed.is_empty() || trimmed.ends_with(':') {
+            true => text,
+            false => trimmed,
+        };
         match text.split_once("://") {
             Some((scheme, rest)) => parse_url(text, scheme, rest),
             None if text.contains("::") => Err(GitUrlError::Transport(shown(text))),
@@ -234,16 +239,18 @@ impl RemoteUrl {
         }
     }
 
-    /// The repository `name` below this address, as of an organisation.
+    /// The repository of the package `id` in the git registry `url`: one repository a package, below
+    /// the address of an organisation. `None` where `url` is a directory's.
     ///
     /// # Errors
-    /// `name` cannot be part of an address.
-    pub fn child(&self, name: &str) -> Result<Self, GitUrlError> {
-        let child = Self::parse(&format!("{}/{name}", self.text))?;
-        Ok(Self {
-            credential: self.credential.clone(),
-            ..child
-        })
+    /// It is no address that is taken.
+    pub fn in_registry(url: &str, id: &PackageId) -> Result<Option<Self>, GitUrlError> {
+        if !url.contains("://") && scp_like(url).is_none() {
+            return Ok(None);
+        }
+        let base = url.trim_end_matches('/');
+        let separator = if base.ends_with(':') { "" } else { "/" };
+        Self::parse(&format!("{base}{separator}{}.git", id.directory())).map(Some)
     }
 
     /// The address that a submodule of this repository states: one that begins with `./` or `../`
@@ -740,7 +747,6 @@ mod tests {
     fn a_credential_goes_to_its_own_host_only() {
         let base = parsed("https://u:p@host/org/a");
         assert!(base.join("../b").unwrap().credential().is_some());
-        assert!(base.child("b.git").unwrap().credential().is_some());
         assert!(
             base.join("https://host/org/b")
                 .unwrap()
@@ -748,6 +754,33 @@ mod tests {
                 .is_none()
         );
         assert!(base.join("https://other/b").unwrap().credential().is_none());
+    }
+
+    #[test]
+    fn a_git_registry_has_one_repository_a_package() {
+        let id: PackageId = "org.example/lint".parse().unwrap();
+        for (registry, expected) in [
+            (
+                "https://host/org/",
+                Some("https://host/org/org.example.lint.git"),
+            ),
+            ("https://host", Some("https://host/org.example.lint.git")),
+            ("git@host:", Some("git@host:org.example.lint.git")),
+            ("git@host:org", Some("git@host:org/org.example.lint.git")),
+            (
+                "file:///srv/org",
+                Some("file:///srv/org/org.example.lint.git"),
+            ),
+            ("../registry", None),
+            ("/srv/registry", None),
+            ("C:/registry", None),
+        ] {
+            let url = RemoteUrl::in_registry(registry, &id).unwrap();
+            assert_eq!(url.as_ref().map(RemoteUrl::as_str), expected, "{registry}");
+        }
+        assert!(RemoteUrl::in_registry("ext://x", &id).is_err());
+        let private = RemoteUrl::in_registry("https://u:p@host/org", &id).unwrap();
+        assert!(private.unwrap().credential().is_some());
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use crate::formats::manifest::without_kind;
+use crate::git_url::{GitUrlError, RemoteUrl};
 use crate::identifier::{IdentifierError, PackageId};
-use crate::text::{escape, shorten};
+use crate::text::{escape, hide_credentials, shorten};
 use crate::version::{Constraint, VersionError};
 
 /// A parsed SPEC.
@@ -19,8 +20,13 @@ pub enum Specifier {
     },
     /// `path:DIR`.
     Path(String),
-    /// `github:owner/repo[#ref]` or a git URL.
-    Git(String),
+    /// `github:owner/repo[#ref]` or a git URL, with `#ref` likewise.
+    Git {
+        /// The repository.
+        url: RemoteUrl,
+        /// What follows `#`.
+        reference: Option<String>,
+    },
 }
 
 /// Why a text is no SPEC. Texts are escaped.
@@ -48,9 +54,12 @@ pub enum SpecifierError {
         "`{0}` names no GitHub repository; write `github:owner/repo` or `github:owner/repo#ref`"
     )]
     GitHub(String),
-    /// A transport that is not spoken.
-    #[error("`{0}` is not a git URL of a kind that is taken: https, ssh, file or `git@host:path`")]
-    Transport(String),
+    /// An address that is none.
+    #[error("{0}")]
+    Url(#[from] GitUrlError),
+    /// What follows `#` names no tag, branch or commit.
+    #[error("`{0}` names nothing after its `#`; write a tag, a branch or a commit there")]
+    Reference(String),
     /// `@latest`.
     #[error("`@latest` is not a version constraint; write `{0}` alone for the newest version")]
     Latest(PackageId),
@@ -68,7 +77,7 @@ impl Specifier {
     /// # Errors
     /// What it looks like and what to write instead.
     pub fn parse(text: &str) -> Result<Self, SpecifierError> {
-        let shown = || escape(&shorten(text, 200));
+        let shown = || escape(&shorten(&hide_credentials(text), 200));
         if text.trim().is_empty() {
             return Err(SpecifierError::Empty);
         }
@@ -82,16 +91,21 @@ impl Specifier {
             return parse_path(directory);
         }
         if let Some(repository) = text.strip_prefix("github:") {
+            let (repository, reference) = split_reference(repository)?;
             return match is_github(repository) {
-                true => Ok(Self::Git(text.to_owned())),
+                true => Ok(Self::Git {
+                    url: RemoteUrl::github(repository)?,
+                    reference,
+                }),
                 false => Err(SpecifierError::GitHub(shown())),
             };
         }
-        if is_git_url(text) {
-            return Ok(Self::Git(text.to_owned()));
-        }
-        if text.contains("://") || text.contains("::") {
-            return Err(SpecifierError::Transport(shown()));
+        if text.contains("://") || text.contains("::") || is_repository(text) {
+            let (url, reference) = split_reference(text)?;
+            return Ok(Self::Git {
+                url: url.parse()?,
+                reference,
+            });
         }
         if is_directory(text) {
             return Err(SpecifierError::Directory(shown()));
@@ -115,17 +129,23 @@ fn parse_path(directory: &str) -> Result<Specifier, SpecifierError> {
     }
 }
 
-/// `owner/repo[#ref]`.
+/// What stands before `#`, and the reference after it.
+fn split_reference(text: &str) -> Result<(&str, Option<String>), SpecifierError> {
+    match text.split_once('#') {
+        None => Ok((text, None)),
+        Some((_, name)) if name.is_empty() || name.starts_with('-') => {
+            let shown = escape(&shorten(&hide_credentials(text), 200));
+            Err(SpecifierError::Reference(shown))
+        }
+        Some((url, name)) => Ok((url, Some(name.to_owned()))),
+    }
+}
+
+/// `owner/repo`.
 fn is_github(repository: &str) -> bool {
-    let (repository, reference) = match repository.split_once('#') {
-        Some((repository, reference)) => (repository, Some(reference)),
-        None => (repository, None),
-    };
-    let is_reference = reference.is_none_or(|name| !name.is_empty() && !name.starts_with('-'));
-    is_reference
-        && repository
-            .split_once('/')
-            .is_some_and(|(owner, name)| is_github_name(owner) && is_github_name(name))
+    repository
+        .split_once('/')
+        .is_some_and(|(owner, name)| is_github_name(owner) && is_github_name(name))
 }
 
 fn is_github_name(name: &str) -> bool {
@@ -136,14 +156,10 @@ fn is_github_name(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
-/// A URL of a transport that is taken, `user@host:path`, or a name that ends in `.git`.
-fn is_git_url(text: &str) -> bool {
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let has_place = !rest.is_empty() && !rest.starts_with(['-', '#']);
-        return matches!(scheme, "https" | "ssh" | "file") && has_place;
-    }
+/// `user@host:path`, or a name that ends in `.git`.
+fn is_repository(text: &str) -> bool {
     let location = text.split('#').next().unwrap_or_default();
-    !text.contains("::") && (is_scp_like(location) || location.ends_with(".git"))
+    is_scp_like(location) || location.ends_with(".git")
 }
 
 /// `user@host:path`: the user and the host are plain names, and none begins like an option.
@@ -238,11 +254,23 @@ mod tests {
             "../x.git",
             "x.git#tag",
         ] {
-            assert_eq!(
-                Specifier::parse(text),
-                Ok(Specifier::Git(text.to_owned())),
-                "{text}"
-            );
+            let found = Specifier::parse(text).unwrap();
+            assert!(matches!(found, Specifier::Git { .. }), "{text}: {found:?}");
+        }
+        for (text, url, reference) in [
+            ("github:o/r#v1", "https://github.com/o/r", Some("v1")),
+            (
+                "https://u:p@host/x.git#a/b",
+                "https://host/x.git",
+                Some("a/b"),
+            ),
+            ("../x.git", "../x.git", None),
+        ] {
+            let expected = Specifier::Git {
+                url: url.parse().unwrap(),
+                reference: reference.map(str::to_owned),
+            };
+            assert_eq!(Specifier::parse(text), Ok(expected), "{text}");
         }
     }
 
@@ -279,16 +307,15 @@ mod tests {
             ("github:owner/..", "write `github:owner/repo`"),
             ("github:./repo", "write `github:owner/repo`"),
             ("github:-o/repo", "write `github:owner/repo`"),
-            ("github:owner/repo#", "write `github:owner/repo`"),
-            ("github:owner/repo#-x", "write `github:owner/repo`"),
-            ("http://host/x", "is not a git URL of a kind that is taken"),
-            ("git://host/x", "is not a git URL of a kind that is taken"),
-            ("https://", "is not a git URL of a kind that is taken"),
-            ("https://#x", "is not a git URL of a kind that is taken"),
+            ("github:owner/repo#", "names nothing after its `#`"),
+            ("github:owner/repo#-x", "names nothing after its `#`"),
             (
-                "ssh://-oProxyCommand=x/y",
-                "is not a git URL of a kind that is taken",
+                "https://t0ken@host/x#",
+                "`https://***@host/x#` names nothing",
             ),
+            ("https://", "has no proper host"),
+            ("https://#x", "has no proper host"),
+            ("ssh://-oProxyCommand=x/y", "has no proper host"),
             ("ext::sh -c x", "is not a git URL of a kind that is taken"),
             (
                 "ext::sh -c x.git",
@@ -316,10 +343,13 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_that_is_taken_acts_on_a_terminal_or_begins_like_an_option(text in ".{0,40}") {
-            if let Ok(Specifier::Git(kept) | Specifier::Path(kept)) = Specifier::parse(&text) {
-                prop_assert_eq!(&escape(&kept), &kept);
-                prop_assert!(!text.starts_with('-'));
-            }
+            let kept = match Specifier::parse(&text) {
+                Ok(Specifier::Git { url, .. }) => url.to_string(),
+                Ok(Specifier::Path(directory)) => directory,
+                Ok(Specifier::Package { .. }) | Err(_) => return Ok(()),
+            };
+            prop_assert_eq!(&escape(&kept), &kept);
+            prop_assert!(!text.starts_with('-'));
         }
     }
 }

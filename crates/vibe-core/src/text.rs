@@ -101,6 +101,25 @@ pub fn hide_credentials(word: &str) -> String {
     }
 }
 
+/// `line` with a `*` for every character of the credentials of each URL in it, so that places in the
+/// line stay where they are.
+pub(crate) fn mask_credentials(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'');
+        let authority = &after[..after.find(is_end).unwrap_or(after.len())];
+        let user = authority.rfind('@').unwrap_or(0);
+        let is_ssh_user = before.ends_with("ssh://") && !authority[..user].contains(':');
+        let masked = if is_ssh_user { 0 } else { user };
+        out.extend(authority[..masked].chars().map(|_| '*'));
+        rest = &after[masked..];
+    }
+    out + rest
+}
+
 /// `word` quoted for a POSIX shell when it holds anything but plain characters, so that a printed
 /// command can be pasted as it stands. Control characters use the `$'…'` form.
 pub fn shell_quote(word: &str) -> String {
@@ -163,6 +182,21 @@ mod tests {
             ("path:a@b", "path:a@b"),
         ] {
             assert_eq!(hide_credentials(word), expected);
+        }
+    }
+
+    #[test]
+    fn credentials_in_a_shown_line_are_masked_in_place() {
+        for (line, expected) in [
+            (
+                "a = { git = \"https://u:p@host/x\" } # https://t@h",
+                "a = { git = \"https://***@host/x\" } # https://*@h",
+            ),
+            ("\"ssh://git@host/x\"", "\"ssh://git@host/x\""),
+            ("\"ssh://git:p@host/x\"", "\"ssh://*****@host/x\""),
+            ("\"https://host/x\" @", "\"https://host/x\" @"),
+        ] {
+            assert_eq!(mask_credentials(line), expected);
         }
     }
 

@@ -8,7 +8,9 @@ use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Pac
 use vibe_core::hook::{HostOs, Interpreters, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
-use vibe_core::{Constraint, Event, Observer, PackageId, RelPath, Sha256Digest, Tree, Version};
+use vibe_core::{
+    Constraint, Event, Observer, PackageId, RelPath, RemoteUrl, Sha256Digest, Tree, Version,
+};
 use vibe_fetch::{
     DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_tree, hash_listing, list,
 };
@@ -30,15 +32,52 @@ pub(crate) struct Target {
     /// Its source, as the lock writes it.
     pub source: LockedSource,
     /// Where its files are.
-    pub directory: PathBuf,
-    /// The directory registry that has it, if one has.
-    pub registry: Option<PathBuf>,
+    pub origin: Origin,
     /// What it requires, sorted.
     pub dependencies: Vec<PackageId>,
     /// The lock's entry of the same version and kind of source, if there is one.
     pub locked: Option<LockedPackage>,
     /// The version that the lock names, if it is another.
     pub previous: Option<String>,
+}
+
+/// Where the files of a package are.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// In a directory of the user's.
+    Path(PathBuf),
+    /// In a directory registry.
+    Registry {
+        /// The registry.
+        root: PathBuf,
+        /// The directory of the version.
+        directory: PathBuf,
+    },
+    /// In a git repository.
+    Git(GitOrigin),
+}
+
+/// A directory of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GitOrigin {
+    /// The repository, as the lock writes it.
+    pub url: RemoteUrl,
+    /// The reference, as the lock writes it; `None`: the default branch.
+    pub reference: Option<String>,
+    /// The directory in the repository.
+    pub subdir: Option<String>,
+    /// The commit, 40 hex digits.
+    pub commit: String,
+}
+
+impl Origin {
+    /// The place as messages name it.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Origin::Path(directory) | Origin::Registry { directory, .. } => directory.clone(),
+            Origin::Git(git) => PathBuf::from(git.url.as_str()),
+        }
+    }
 }
 
 /// A package as published.
@@ -84,19 +123,25 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
     options.observer.observe(&Event::Fetching {
         package: target.id.clone(),
     });
-    let kind = match target.source {
-        LockedSource::Path(_) => SourceKind::PathSource,
-        LockedSource::Directory(_) | LockedSource::Git(_) => SourceKind::Published,
+    let (directory, kind) = match &target.origin {
+        Origin::Path(directory) => (directory, SourceKind::PathSource),
+        Origin::Registry { directory, .. } => (directory, SourceKind::Published),
+        Origin::Git(git) => {
+            return Err(InstallError::NotYet {
+                what: format!("the git source of {}", target.id),
+                path: git.url.as_str().into(),
+            });
+        }
     };
     let in_package = |source| InstallError::Fetch {
         id: target.id.clone(),
         version: target.version.clone(),
         source: Box::new(source),
     };
-    let mut listing = list(&target.directory, kind, &options.limits)
+    let mut listing = list(directory, kind, &options.limits)
         .map_err(|source| absence(target, source, in_package))?;
     let mut tree = hash_listing(&listing).map_err(in_package)?;
-    if let Some(root) = &target.registry {
+    if let Origin::Registry { root, .. } = &target.origin {
         let registry = DirectoryRegistry::new(root.clone());
         let published = registry.published_tree(&target.id, &target.version);
         if let Some(published) = published.map_err(in_package)? {
@@ -173,10 +218,10 @@ fn absence(
     error: FetchError,
     in_package: impl FnOnce(FetchError) -> InstallError,
 ) -> InstallError {
-    let Some(root) = &target.registry else {
+    let Origin::Registry { root, directory } = &target.origin else {
         return in_package(error);
     };
-    if !matches!(stat_of(&target.directory), Ok(None)) {
+    if !matches!(stat_of(directory), Ok(None)) {
         return in_package(error);
     }
     match DirectoryRegistry::new(root.clone()).versions(&target.id) {
@@ -242,7 +287,7 @@ fn read_listed_manifest(target: &Target, listing: &Listing) -> Result<Manifest, 
     let Some(file) = listed else {
         return Err(InstallError::NotAPackage {
             id: target.id.clone(),
-            path: target.directory.clone(),
+            path: target.origin.path(),
         });
     };
     let bytes = read_bounded(&file.location, vibe_core::limits::MANIFEST_BYTES)
@@ -251,16 +296,15 @@ fn read_listed_manifest(target: &Target, listing: &Listing) -> Result<Manifest, 
 }
 
 fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallError> {
-    let path = target.directory.join(MANIFEST_NAME);
     let Some(package) = manifest.package else {
         return Err(InstallError::NotAPackage {
             id: target.id.clone(),
-            path: target.directory.clone(),
+            path: target.origin.path(),
         });
     };
     if package.id != target.id || package.version != target.version {
         return Err(InstallError::OtherPackage {
-            path: target.directory.clone(),
+            path: target.origin.path(),
             expected: format!("{} {}", target.id, target.version),
             found: format!("{} {}", package.id, package.version),
         });
@@ -268,7 +312,7 @@ fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallErr
     if package.materialization == Materialization::InPlace {
         return Err(InstallError::InPlaceNeedsGit {
             id: target.id.clone(),
-            path,
+            path: target.origin.path().join(MANIFEST_NAME),
         });
     }
     Ok(package)

@@ -8,7 +8,6 @@ use vibe_core::formats::manifest::{Dependency, DependencySource, Manifest};
 use vibe_core::formats::manifest_edit::{RequirementEdit, new_project, set_requirement};
 use vibe_core::plan::{HookDecision, Step};
 use vibe_core::specifier::Specifier;
-use vibe_core::text::{escape, hide_credentials};
 use vibe_core::{Constraint, Event, PackageId};
 use vibe_fs::canonical_directory;
 use vibe_plan::gate::{Gate, GateInputs, gate};
@@ -335,9 +334,9 @@ fn added(
     };
     for spec in &request.specs {
         match spec {
-            Specifier::Git(text) => {
+            Specifier::Git { url, .. } => {
                 return Err(InstallError::SpecNotYet {
-                    spec: escape(&hide_credentials(text)),
+                    spec: url.to_string(),
                 });
             }
             Specifier::Package { id, constraint } => {

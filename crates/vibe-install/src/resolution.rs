@@ -6,11 +6,11 @@ use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Dependency;
 use vibe_core::{Event, Observer, PackageId, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
-use vibe_resolver::lock_check::{LockProblem, LockProblemKind, check_lock};
+use vibe_resolver::lock_check::{Asked, LockProblem, LockProblemKind, check_lock};
 use vibe_resolver::{Request, ResolveError, resolve};
 
 use crate::error::{InstallError, Unsolved};
-use crate::fetch::Target;
+use crate::fetch::{GitOrigin, Origin, Target};
 use crate::project::Project;
 use crate::sources::{Sources, conflicts, registry_directory};
 
@@ -68,13 +68,14 @@ pub(crate) fn lock_problems(
     requires: &BTreeMap<PackageId, Dependency>,
     lock: &Lock,
 ) -> Vec<LockProblem> {
-    check_lock(
-        lock,
-        &sources.wanted(requires),
-        &conflicts(&project.manifest),
-        &sources.local_packages(),
-        &sources.registry_urls(),
-    )
+    let asked = Asked {
+        roots: &sources.wanted(requires),
+        root_conflicts: &conflicts(&project.manifest),
+        local: &sources.local_packages(),
+        registries: &sources.registry_urls(),
+        published: &|_| BTreeMap::new(),
+    };
+    check_lock(lock, &asked)
 }
 
 /// The error that `problems` are: one of integrity if any of them is.
@@ -110,21 +111,28 @@ pub(crate) fn target_of(project: &Project, locked: &LockedPackage) -> Result<Tar
         what: format!("the git source of {}", locked.id),
         path: project.layout.vibe_lock(),
     };
-    let (directory, registry) = match &locked.source {
+    let origin = match &locked.source {
         LockedSource::Directory(url) => {
             let root = registry_directory(&project.root, url).ok_or_else(not_yet)?;
             let registry = DirectoryRegistry::new(root.clone());
-            (registry.directory(&locked.id, &locked.version), Some(root))
+            Origin::Registry {
+                root,
+                directory: registry.directory(&locked.id, &locked.version),
+            }
         }
-        LockedSource::Path(path) => (project.root.join(path), None),
-        LockedSource::Git(_) => return Err(not_yet()),
+        LockedSource::Path(path) => Origin::Path(project.root.join(path)),
+        LockedSource::Git(url) => Origin::Git(GitOrigin {
+            url: url.clone(),
+            reference: locked.reference.clone(),
+            subdir: locked.subdir.clone(),
+            commit: locked.commit.clone().ok_or_else(not_yet)?,
+        }),
     };
     Ok(Target {
         id: locked.id.clone(),
         version: locked.version.clone(),
         source: locked.source.clone(),
-        directory,
-        registry,
+        origin,
         dependencies: locked.dependencies.clone(),
         locked: Some(locked.clone()),
         previous: None,
@@ -179,8 +187,7 @@ fn solve(
                 locked: known.filter(same).cloned(),
                 version: resolved.version,
                 source: location.source,
-                directory: location.directory,
-                registry: location.registry,
+                origin: location.origin,
                 dependencies: resolved.dependencies,
                 id: id.clone(),
             };

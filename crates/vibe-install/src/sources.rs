@@ -16,6 +16,7 @@ use vibe_fs::{canonical_directory, read_if_exists};
 use vibe_resolver::lock_check::{LocalPackage, Wanted};
 
 use crate::error::InstallError;
+use crate::fetch::Origin;
 use crate::project::{Project, parse_manifest};
 
 /// The sources of one project.
@@ -65,9 +66,7 @@ pub(crate) struct Location {
     /// The source, as the lock writes it.
     pub source: LockedSource,
     /// Where its files are.
-    pub directory: PathBuf,
-    /// The directory registry that has it, if one has.
-    pub registry: Option<PathBuf>,
+    pub origin: Origin,
 }
 
 /// A requirement with the manifest that states it.
@@ -230,8 +229,7 @@ impl Sources {
         if let Some(path) = self.paths.get(id) {
             return Ok(Location {
                 source: LockedSource::Path(path.path.clone()),
-                directory: path.directory.clone(),
-                registry: None,
+                origin: Origin::Path(path.directory.clone()),
             });
         }
         let registry = self
@@ -242,8 +240,10 @@ impl Sources {
             })?;
         Ok(Location {
             source: LockedSource::Directory(registry.url.clone()),
-            directory: registry.directory.directory(id, version),
-            registry: Some(registry.directory.root().to_path_buf()),
+            origin: Origin::Registry {
+                root: registry.directory.root().to_path_buf(),
+                directory: registry.directory.directory(id, version),
+            },
         })
     }
 
@@ -260,7 +260,7 @@ impl Sources {
         if let Some(known) = self.manifests.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
-        let directory = self.locate(id, version)?.directory;
+        let directory = self.locate(id, version)?.origin.path();
         let manifest = Rc::new(read_published(&directory, id, version)?);
         self.manifests
             .borrow_mut()

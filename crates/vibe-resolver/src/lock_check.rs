@@ -9,7 +9,7 @@ use std::fmt;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Materialization;
 use vibe_core::text::escape;
-use vibe_core::{Constraint, PackageId, Version};
+use vibe_core::{Constraint, PackageId, RemoteUrl, Version};
 
 /// What a manifest of this project asks of one package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,21 @@ pub enum Wanted {
         /// The versions that satisfy; `None`: whichever is there.
         constraint: Option<Constraint>,
     },
+    /// From a git repository.
+    Git(WantedGit),
+}
+
+/// What is asked of a git repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedGit {
+    /// The repository, as a lock writes it.
+    pub url: RemoteUrl,
+    /// The reference, as a lock writes it: `tag:v1`, ...; `None`: the default branch.
+    pub reference: Option<String>,
+    /// The directory in it.
+    pub subdir: Option<String>,
+    /// The versions that satisfy; `None`: whichever is there.
+    pub constraint: Option<Constraint>,
 }
 
 /// A path package, as its own manifest has it now.
@@ -121,13 +136,13 @@ pub enum LockProblem {
         /// The key that is absent.
         key: &'static str,
     },
-    /// A path package locked from elsewhere, or the other way round.
-    #[error("{id} is required from a {}, but vibe.lock has it from {}", if *.is_path { "path" } else { "registry" }, source_text(.locked))]
+    /// Locked from another kind of source than the manifests name.
+    #[error("{id} is required from a {wanted}, but vibe.lock has it from {}", source_text(.locked))]
     SourceDiffers {
         /// The package.
         id: PackageId,
-        /// Whether the manifests take it from a path.
-        is_path: bool,
+        /// What the manifests take it from: a path, a registry or a git repository.
+        wanted: &'static str,
         /// Its locked source.
         locked: LockedSource,
     },
@@ -161,6 +176,34 @@ pub enum LockProblem {
         /// Those of the manifest.
         registries: Vec<String>,
     },
+    /// Another tag, branch, revision or range than the manifest's.
+    #[error("{id} is required at `{}`, but vibe.lock has it at `{}`", escape(.reference), escape(.locked))]
+    ReferenceDiffers {
+        /// The package.
+        id: PackageId,
+        /// The manifest's reference.
+        reference: String,
+        /// The locked one.
+        locked: String,
+    },
+    /// Another repository, or another directory in it, than the manifest's.
+    #[error("{id} is required from the git repository `{}`, but vibe.lock has it from `{}`", escape(.repository), escape(.locked))]
+    RepositoryDiffers {
+        /// The package.
+        id: PackageId,
+        /// The manifest's repository and directory.
+        repository: String,
+        /// The locked ones.
+        locked: String,
+    },
+    /// A git repository that no manifest names.
+    #[error("vibe.lock has {id} from the git repository `{}`, which no manifest and no registry names", escape(.locked))]
+    RepositoryUnknown {
+        /// The package.
+        id: PackageId,
+        /// The locked repository.
+        locked: String,
+    },
     /// Another path than the manifest's.
     #[error("{id} is required from the path `{}`, but vibe.lock has it from the path `{}`", escape(.path), escape(.locked))]
     PathDiffers {
@@ -177,7 +220,10 @@ impl LockProblem {
     /// What it means for a run that may not change the lock.
     pub fn kind(&self) -> LockProblemKind {
         match self {
-            Self::RegistryDiffers { .. } | Self::PathDiffers { .. } => LockProblemKind::Integrity,
+            Self::RegistryDiffers { .. }
+            | Self::PathDiffers { .. }
+            | Self::RepositoryDiffers { .. }
+            | Self::RepositoryUnknown { .. } => LockProblemKind::Integrity,
             Self::Unsatisfied { .. }
             | Self::Refused { .. }
             | Self::Missing { .. }
@@ -185,6 +231,7 @@ impl LockProblem {
             | Self::WithoutIdentity { .. }
             | Self::SourceDiffers { .. }
             | Self::VersionDiffers { .. }
+            | Self::ReferenceDiffers { .. }
             | Self::DependenciesDiffer { .. } => LockProblemKind::OutOfDate,
         }
     }
@@ -213,42 +260,53 @@ fn quoted(places: &[String]) -> String {
     places.join(", ")
 }
 
+/// What the manifests of a project ask for.
+pub struct Asked<'a> {
+    /// What the project requires.
+    pub roots: &'a BTreeMap<PackageId, Wanted>,
+    /// What may not stand beside it.
+    pub root_conflicts: &'a [(PackageId, Constraint)],
+    /// Every package that the manifests take from a path.
+    pub local: &'a BTreeMap<PackageId, LocalPackage>,
+    /// The URLs of the registries, as the root manifest states them.
+    pub registries: &'a [String],
+    /// What a published package requires from git, by its own manifest. Asked only where the lock
+    /// has a repository that nothing else explains.
+    pub published: &'a dyn Fn(&LockedPackage) -> BTreeMap<PackageId, WantedGit>,
+}
+
 /// Everything in which `lock` does not satisfy the manifests, in the order in which the project
 /// reaches it, then the entries that nothing reaches. Empty when it satisfies them.
-///
-/// `roots` and `root_conflicts` are what the project asks for, `local` is every package that the
-/// manifests take from a path (an override's too), `registries` are the URLs as the root manifest
-/// states them.
-pub fn check_lock(
-    lock: &Lock,
-    roots: &BTreeMap<PackageId, Wanted>,
-    root_conflicts: &[(PackageId, Constraint)],
-    local: &BTreeMap<PackageId, LocalPackage>,
-    registries: &[String],
-) -> Vec<LockProblem> {
+pub fn check_lock(lock: &Lock, asked: &Asked<'_>) -> Vec<LockProblem> {
     let mut check = Check {
         lock,
+        asked,
         problems: Vec::new(),
         reached: BTreeSet::new(),
+        explained: BTreeSet::new(),
         open: VecDeque::new(),
     };
-    check.wants(&Requirer::Project, roots);
-    check.refuses(&Requirer::Project, root_conflicts);
+    check.wants(&Requirer::Project, asked.roots);
+    check.refuses(&Requirer::Project, asked.root_conflicts);
     while let Some(entry) = check.open.pop_front() {
-        check.entry(entry, registries);
-        match local.get(&entry.id) {
+        check.entry(entry);
+        match asked.local.get(&entry.id) {
             Some(package) => check.local(entry, package),
             None => check.published(entry),
         }
     }
+    check.repositories();
     check.extra();
     check.problems
 }
 
 struct Check<'a> {
     lock: &'a Lock,
+    asked: &'a Asked<'a>,
     problems: Vec<LockProblem>,
     reached: BTreeSet<PackageId>,
+    /// The packages whose repository a manifest of the user's names.
+    explained: BTreeSet<PackageId>,
     open: VecDeque<&'a LockedPackage>,
 }
 
@@ -289,6 +347,10 @@ impl<'a> Check<'a> {
                         self.registry(entry, std::slice::from_ref(registry));
                     }
                     Some(constraint)
+                }
+                Wanted::Git(wanted) => {
+                    self.git(entry, wanted);
+                    wanted.constraint.as_ref()
                 }
                 Wanted::Path { path, constraint } => {
                     self.path(entry, path);
@@ -332,20 +394,84 @@ impl<'a> Check<'a> {
                 path: path.to_owned(),
                 locked: locked.clone(),
             }),
-            LockedSource::Directory(_) | LockedSource::Git(_) => self.source(entry, true),
+            LockedSource::Directory(_) | LockedSource::Git(_) => self.source(entry, "path"),
         }
     }
 
-    fn source(&mut self, entry: &LockedPackage, is_path: bool) {
+    /// `entry` is wanted from git.
+    fn git(&mut self, entry: &LockedPackage, wanted: &WantedGit) {
+        let LockedSource::Git(url) = &entry.source else {
+            return self.source(entry, "git repository");
+        };
+        self.explained.insert(entry.id.clone());
+        if *url != wanted.url || entry.subdir != wanted.subdir {
+            return self.problem(LockProblem::RepositoryDiffers {
+                id: entry.id.clone(),
+                repository: with_subdir(&wanted.url, wanted.subdir.as_deref()),
+                locked: with_subdir(url, entry.subdir.as_deref()),
+            });
+        }
+        if entry.reference != wanted.reference {
+            let text = |reference: &Option<String>| {
+                reference
+                    .clone()
+                    .unwrap_or_else(|| "the default branch".to_owned())
+            };
+            self.problem(LockProblem::ReferenceDiffers {
+                id: entry.id.clone(),
+                reference: text(&wanted.reference),
+                locked: text(&entry.reference),
+            });
+        }
+    }
+
+    /// Every repository is one that a manifest or a registry names. What a published package
+    /// requires from git, only its manifest can say.
+    fn repositories(&mut self) {
+        let unexplained: Vec<&LockedPackage> = self
+            .lock
+            .packages
+            .iter()
+            .filter(|entry| self.reached.contains(&entry.id) && !self.is_explained(entry))
+            .collect();
+        for entry in unexplained {
+            let requirers = self.lock.packages.iter().filter(|requirer| {
+                self.reached.contains(&requirer.id) && requirer.dependencies.contains(&entry.id)
+            });
+            let stated = requirers
+                .filter_map(|requirer| (self.asked.published)(requirer).remove(&entry.id))
+                .next();
+            match stated {
+                Some(wanted) => self.git(entry, &wanted),
+                None => self.problem(LockProblem::RepositoryUnknown {
+                    id: entry.id.clone(),
+                    locked: with_subdir(source_url(entry), entry.subdir.as_deref()),
+                }),
+            }
+        }
+    }
+
+    /// Whether no question is open about the repository of `entry`.
+    fn is_explained(&self, entry: &LockedPackage) -> bool {
+        match &entry.source {
+            LockedSource::Git(url) => {
+                self.explained.contains(&entry.id)
+                    || is_of_registry(entry, url, self.asked.registries)
+            }
+            LockedSource::Directory(_) | LockedSource::Path(_) => true,
+        }
+    }
+
+    fn source(&mut self, entry: &LockedPackage, wanted: &'static str) {
         self.problem(LockProblem::SourceDiffers {
             id: entry.id.clone(),
-            is_path,
+            wanted,
             locked: entry.source.clone(),
         });
     }
 
     /// What can be said of `entry` alone.
-    fn entry(&mut self, entry: &LockedPackage, registries: &[String]) {
+    fn entry(&mut self, entry: &LockedPackage) {
         for key in absent_identity(entry) {
             self.problem(LockProblem::WithoutIdentity {
                 id: entry.id.clone(),
@@ -353,17 +479,22 @@ impl<'a> Check<'a> {
                 key,
             });
         }
-        self.registry(entry, registries);
+        if let LockedSource::Directory(_) = &entry.source {
+            self.registry(entry, self.asked.registries);
+        }
     }
 
     /// `entry` is wanted from one of `registries`.
     fn registry(&mut self, entry: &LockedPackage, registries: &[String]) {
-        if let LockedSource::Directory(locked) = &entry.source
-            && !registries.contains(locked)
-        {
+        let (is_one, locked) = match &entry.source {
+            LockedSource::Directory(locked) => (registries.contains(locked), locked.clone()),
+            LockedSource::Git(url) => (is_of_registry(entry, url, registries), url.to_string()),
+            LockedSource::Path(_) => return,
+        };
+        if !is_one {
             self.problem(LockProblem::RegistryDiffers {
                 id: entry.id.clone(),
-                locked: locked.clone(),
+                locked,
                 registries: registries.to_vec(),
             });
         }
@@ -373,7 +504,7 @@ impl<'a> Check<'a> {
     fn local(&mut self, entry: &LockedPackage, package: &LocalPackage) {
         let requirer = Requirer::Package(entry.id.clone());
         if !matches!(entry.source, LockedSource::Path(_)) {
-            self.source(entry, true);
+            self.source(entry, "path");
         }
         if entry.version != package.version {
             self.problem(LockProblem::VersionDiffers {
@@ -398,7 +529,7 @@ impl<'a> Check<'a> {
     /// A package whose own dependencies the lock knows.
     fn published(&mut self, entry: &'a LockedPackage) {
         if matches!(entry.source, LockedSource::Path(_)) {
-            self.source(entry, false);
+            self.source(entry, "registry");
         }
         let requirer = Requirer::Package(entry.id.clone());
         for id in &entry.dependencies {
@@ -415,6 +546,30 @@ impl<'a> Check<'a> {
                 });
             }
         }
+    }
+}
+
+/// Whether `url` is the repository of `entry` in one of `registries`, at the tag of its version.
+fn is_of_registry(entry: &LockedPackage, url: &RemoteUrl, registries: &[String]) -> bool {
+    let is_its_tag = entry.reference.as_deref() == Some(&*format!("tag:v{}", entry.version));
+    let is_repository = |registry: &String| {
+        RemoteUrl::in_registry(registry, &entry.id)
+            .is_ok_and(|found| found.is_some_and(|found| found == *url))
+    };
+    is_its_tag && entry.subdir.is_none() && registries.iter().any(is_repository)
+}
+
+fn source_url(entry: &LockedPackage) -> String {
+    match &entry.source {
+        LockedSource::Git(url) => url.to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn with_subdir(url: impl fmt::Display, subdir: Option<&str>) -> String {
+    match subdir {
+        Some(subdir) => format!("{url} in {subdir}"),
+        None => url.to_string(),
     }
 }
 
@@ -510,6 +665,7 @@ mod tests {
         root_conflicts: Vec<(PackageId, Constraint)>,
         local: BTreeMap<PackageId, LocalPackage>,
         registries: Vec<String>,
+        published: BTreeMap<PackageId, BTreeMap<PackageId, WantedGit>>,
     }
 
     impl World {
@@ -529,6 +685,7 @@ mod tests {
                 root_conflicts: Vec::new(),
                 local: by_id(&[("local", local_package("1.0.0", &core))]),
                 registries: vec!["../other".to_owned(), "../registry".to_owned()],
+                published: BTreeMap::new(),
             }
         }
 
@@ -543,14 +700,15 @@ mod tests {
     fn check(change: impl FnOnce(&mut World), expected: &[(bool, &str)]) {
         let mut world = World::new();
         change(&mut world);
-        let (roots, conflicts) = (&world.roots, &world.root_conflicts);
-        let problems = check_lock(
-            &world.lock,
-            roots,
-            conflicts,
-            &world.local,
-            &world.registries,
-        );
+        let published = |entry: &LockedPackage| world.published.get(&entry.id).cloned();
+        let asked = Asked {
+            roots: &world.roots,
+            root_conflicts: &world.root_conflicts,
+            local: &world.local,
+            registries: &world.registries,
+            published: &|entry| published(entry).unwrap_or_default(),
+        };
+        let problems = check_lock(&world.lock, &asked);
         let found: Vec<(bool, String)> = problems
             .iter()
             .map(|found| {
@@ -671,7 +829,7 @@ mod tests {
             entry.tree = entry.tree.filter(|_| tree);
             assert_eq!(absent_identity(&entry), expected);
         };
-        let git = || LockedSource::Git("file:///x.git".to_owned());
+        let git = || LockedSource::Git("file:///x.git".parse().unwrap());
         use Materialization::{Copy, Hardlink, InPlace};
         lacks(registry(), Copy, false, true, &[]);
         lacks(registry(), Hardlink, true, false, &["tree"]);
@@ -786,15 +944,120 @@ mod tests {
         );
     }
 
+    fn wanted_git(url: &str, reference: &str) -> WantedGit {
+        WantedGit {
+            url: url.parse().unwrap(),
+            reference: Some(reference.to_owned()),
+            subdir: None,
+            constraint: None,
+        }
+    }
+
+    /// Makes the entry of `name` one from git.
+    fn lock_git(world: &mut World, name: &str, url: &str, reference: &str) {
+        let entry = world.entry(name);
+        entry.source = LockedSource::Git(url.parse().unwrap());
+        entry.reference = Some(reference.to_owned());
+        entry.commit = Some("0".repeat(40));
+    }
+
     #[test]
-    fn a_git_entry_is_no_directory_registry() {
+    fn a_git_requirement_holds_repository_reference_and_directory() {
+        let world = |world: &mut World| {
+            let wanted = wanted_git("https://h/lint", "tag:v1");
+            world.roots.insert(id("lint"), Wanted::Git(wanted));
+            lock_git(world, "lint", "https://h/lint", "tag:v1");
+        };
+        check(world, &[]);
         check(
-            |world| {
-                let entry = world.entry("lint");
-                entry.source = LockedSource::Git("file:///org/lint.git".to_owned());
-                entry.commit = Some("0".repeat(40));
+            |w| {
+                world(w);
+                lock_git(w, "lint", "https://h/lint", "tag:v2");
+            },
+            &[(
+                false,
+                "org.example/lint is required at `tag:v1`, but vibe.lock has it at `tag:v2`",
+            )],
+        );
+        check(
+            |w| {
+                world(w);
+                lock_git(w, "lint", "https://evil/lint", "tag:v1");
+            },
+            &[(
+                true,
+                "org.example/lint is required from the git repository `https://h/lint`, but vibe.lock has it from `https://evil/lint`",
+            )],
+        );
+        check(
+            |w| {
+                world(w);
+                w.entry("lint").subdir = Some("sub".to_owned());
+            },
+            &[(
+                true,
+                "org.example/lint is required from the git repository `https://h/lint`, but vibe.lock has it from `https://h/lint in sub`",
+            )],
+        );
+        check(
+            |w| {
+                world(w);
+                *w.entry("lint") = entry("lint", registry(), &["core"]);
+            },
+            &[(
+                false,
+                "org.example/lint is required from a git repository, but vibe.lock has it from `dir+../registry`",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_git_registry_is_a_registry() {
+        let world = |world: &mut World| {
+            world.registries.push("https://h/org".to_owned());
+            lock_git(
+                world,
+                "lint",
+                "https://h/org/org.example.lint.git",
+                "tag:v1.0.0",
+            );
+        };
+        check(world, &[]);
+        check(
+            |w| {
+                world(w);
+                w.entry("lint").reference = Some("branch:main".to_owned());
+            },
+            &[(
+                true,
+                "vibe.lock has org.example/lint from the git repository `https://h/org/org.example.lint.git`, which no manifest and no registry names",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_repository_is_one_that_some_manifest_names() {
+        let world = |world: &mut World| lock_git(world, "core", "https://h/core", "tag:v1");
+        let unknown = "vibe.lock has org.example/core from the git repository `https://h/core`, which no manifest and no registry names";
+        check(world, &[(true, unknown)]);
+        check(
+            |w| {
+                world(w);
+                let core = wanted_git("https://h/core", "tag:v1");
+                w.published.insert(id("lint"), [(id("core"), core)].into());
             },
             &[],
+        );
+        check(
+            |w| {
+                world(w);
+                let core = wanted_git("https://other/core", "tag:v1");
+                w.published.insert(id("lint"), [(id("core"), core)].into());
+            },
+            &[(
+                true,
+                "org.example/core is required from the git repository `https://other/core`, but vibe.lock has it from `https://h/core`",
+            )],
         );
     }
 

@@ -1,5 +1,7 @@
 //! What is wrong in a text, and where.
 
+use crate::text::{escape, mask_credentials, shorten};
+
 /// A place in a text, both counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
@@ -32,7 +34,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, if it is anywhere in particular.
     pub position: Option<Position>,
-    /// The line at that position, escaped and shortened, to be shown.
+    /// The line at that position, escaped, shortened and without credentials, to be shown.
     pub line_text: Option<String>,
     /// What the user can do.
     pub hint: Option<String>,
@@ -56,7 +58,7 @@ impl Diagnostic {
         Self {
             message: message.into(),
             position: Some(position),
-            line_text: Some(crate::text::escape(&crate::text::shorten(line, 160))),
+            line_text: Some(escape(&shorten(&mask_credentials(line), 160))),
             hint: None,
         }
     }

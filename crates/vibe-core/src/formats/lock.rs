@@ -11,6 +11,7 @@ use crate::digest::{DigestError, Sha256Digest};
 use crate::formats::diagnostic::Diagnostic;
 use crate::formats::manifest::Materialization;
 use crate::formats::typed;
+use crate::git_url::{GitUrlError, RemoteUrl};
 use crate::identifier::PackageId;
 use crate::relative_path::RelPath;
 use crate::text::{has_credentials, shown};
@@ -60,7 +61,7 @@ pub enum LockedSource {
     /// A directory registry, as the manifest states it.
     Directory(String),
     /// A git URL without credentials.
-    Git(String),
+    Git(RemoteUrl),
     /// A path, as the manifest states it.
     Path(String),
 }
@@ -156,6 +157,9 @@ pub enum LockedSourceError {
     /// The URL has a password or token in it. The URL is not repeated.
     #[error("the git URL has credentials in it, which do not belong in a file that is committed")]
     Credentials,
+    /// The URL is none that is taken.
+    #[error(transparent)]
+    Url(#[from] GitUrlError),
 }
 
 impl FromStr for LockedSource {
@@ -167,7 +171,7 @@ impl FromStr for LockedSource {
             Some(("dir", place)) => Ok(Self::Directory(place.to_owned())),
             Some(("path", place)) => Ok(Self::Path(place.to_owned())),
             Some(("git", url)) if has_credentials(url) => Err(LockedSourceError::Credentials),
-            Some(("git", url)) => Ok(Self::Git(url.to_owned())),
+            Some(("git", url)) => Ok(Self::Git(url.parse()?)),
             _ => Err(LockedSourceError::Shape(shown(text))),
         }
     }
@@ -270,17 +274,8 @@ fn locked_package(text: &str, table: PackageTable) -> Result<LockedPackage, Diag
 }
 
 fn locked_source(text: &str, value: &Spanned<String>) -> Result<LockedSource, Diagnostic> {
-    value.get_ref().parse().map_err(|error| {
-        let found = typed::at(text, value, format!("{error}"));
-        match error {
-            LockedSourceError::Shape(_) => found,
-            // The line would show them.
-            LockedSourceError::Credentials => Diagnostic {
-                line_text: None,
-                ..found
-            },
-        }
-    })
+    let read = value.get_ref().parse();
+    read.map_err(|error: LockedSourceError| typed::at(text, value, format!("{error}")))
 }
 
 /// Refuses the keys that mean nothing for the kind of `source`.
@@ -520,7 +515,7 @@ mod tests {
 
     #[test]
     fn locks_of_the_cases_are_taken_or_refused_as_they_say() {
-        testing::check_cases("lock", 85, outcome);
+        testing::check_cases("lock", 89, outcome);
     }
 
     fn any_hooks() -> impl Strategy<Value = BTreeMap<String, Sha256Digest>> {
@@ -545,7 +540,8 @@ mod tests {
     fn any_source() -> impl Strategy<Value = LockedSource> {
         prop_oneof![
             "\\PC{1,8}".prop_map(LockedSource::Directory),
-            "(ssh://git@host|https://host|git@host:)/[a-z@:+]{0,6}".prop_map(LockedSource::Git),
+            "(ssh://git@host|https://host|git@host:)/[a-z@+]{1,6}"
+                .prop_map(|url| LockedSource::Git(url.parse().unwrap())),
             "[\\PC\n\t\u{1b}]{1,8}".prop_map(LockedSource::Path),
         ]
     }

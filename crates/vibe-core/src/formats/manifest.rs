@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::formats::diagnostic::{Diagnostic, Position};
 use crate::formats::reader::{Field, LineIndex, Reader, Words, parse_document, words};
+use crate::git_url::RemoteUrl;
 use crate::hook::{Phase, Reset};
 use crate::identifier::{Group, Name, PackageId};
 use crate::limits::MANIFEST_BYTES;
@@ -215,7 +216,7 @@ pub enum DependencySource {
     /// A git repository.
     Git {
         /// `git`.
-        url: String,
+        url: RemoteUrl,
         /// The one of `tag`, `branch`, `rev`, `version`.
         reference: GitReference,
         /// `subdir`.
@@ -809,7 +810,7 @@ fn read_source(table: &mut Reader<'_>) -> Result<DependencySource, Diagnostic> {
         let constraint = table.get("version", Field::parse)?;
         return Ok(DependencySource::Path { path, constraint });
     }
-    if let Some(url) = table.get("git", |field| field.argument().map(str::to_owned))? {
+    if let Some(url) = table.get("git", Field::parse)? {
         return Ok(DependencySource::Git {
             url,
             reference: read_reference(table)?,
@@ -1308,7 +1309,7 @@ packages = ["a/b", "flow:a/c@^1"]
         let expected = Override {
             package: "a/b".parse().unwrap(),
             source: DependencySource::Git {
-                url: "https://h/x".to_owned(),
+                url: "https://h/x".parse().unwrap(),
                 reference: GitReference::Branch("main".to_owned()),
                 subdir: None,
             },
@@ -1337,7 +1338,7 @@ packages = ["a/b", "flow:a/c@^1"]
     #[test]
     fn every_form_of_a_requirement_is_read() {
         let git = |reference| DependencySource::Git {
-            url: "u".to_owned(),
+            url: "u".parse().unwrap(),
             reference,
             subdir: None,
         };
