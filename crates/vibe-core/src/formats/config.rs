@@ -15,6 +15,9 @@ pub struct UserConfig {
     pub hook_timeout_seconds: Option<u64>,
     /// `[limits]`.
     pub limits: PackageLimits,
+    /// `[git] insecure-hosts`: the hosts, with or without port, to which `http://` and `git://` may
+    /// go.
+    pub insecure_hosts: Vec<String>,
 }
 
 /// Who consents to an install hook. Ordered from loose to strict.
@@ -56,6 +59,12 @@ impl UserConfig {
         if let Some(mut limits) = root.table("limits")? {
             config.limits = read_limits(&mut limits)?;
             warnings.extend(limits.unknown());
+        }
+        if let Some(mut git) = root.table("git")? {
+            config.insecure_hosts = git
+                .get("insecure-hosts", Field::names)?
+                .unwrap_or_default();
+            warnings.extend(git.unknown());
         }
         warnings.extend(root.unknown());
         warnings.sort_by_key(|warning| warning.position);
@@ -116,6 +125,8 @@ timeout = \"2m\"
 package-bytes = 1
 package-entries = 2
 file-bytes = 3
+[git]
+insecure-hosts = [\"intra\", \"127.0.0.1:8080\"]
 ";
         let (config, warnings) = UserConfig::parse(text).unwrap();
         let expected = UserConfig {
@@ -127,6 +138,7 @@ file-bytes = 3
                 package_entries: 2,
                 file_bytes: 3,
             },
+            insecure_hosts: vec!["intra".to_owned(), "127.0.0.1:8080".to_owned()],
         };
         assert_eq!(config, expected);
         assert_eq!(warnings, []);
