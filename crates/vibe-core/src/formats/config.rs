@@ -61,9 +61,7 @@ impl UserConfig {
             warnings.extend(limits.unknown());
         }
         if let Some(mut git) = root.table("git")? {
-            config.insecure_hosts = git
-                .get("insecure-hosts", Field::names)?
-                .unwrap_or_default();
+            config.insecure_hosts = git.get("insecure-hosts", Field::names)?.unwrap_or_default();
             warnings.extend(git.unknown());
         }
         warnings.extend(root.unknown());
