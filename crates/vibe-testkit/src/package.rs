@@ -8,7 +8,7 @@ use vibe_core::hook::Phase;
 use vibe_core::version::parse_version;
 use vibe_core::{PackageId, Version};
 
-use crate::{done, write_file};
+use crate::{done, set_exec, write_file};
 
 /// A package to be written to a directory or published to a directory registry.
 #[derive(Debug, Clone)]
@@ -129,21 +129,6 @@ fn merge(table: &mut Table, extra: Table) {
         }
     }
 }
-
-#[cfg(unix)]
-fn set_exec(path: &Path, exec: bool) {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = if exec { 0o755 } else { 0o644 };
-    let permissions = std::fs::Permissions::from_mode(mode);
-    done(
-        "setting the mode of",
-        path,
-        std::fs::set_permissions(path, permissions),
-    );
-}
-
-#[cfg(not(unix))]
-fn set_exec(_path: &Path, _exec: bool) {}
 
 #[cfg(test)]
 mod tests {
