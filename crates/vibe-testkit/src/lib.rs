@@ -1,5 +1,6 @@
 //! What tests build upon: a world of its own for each test (home, project, registry), packages
-//! written in one line, git repositories, and snapshots of a directory that can be compared.
+//! written in one line, git repositories and servers for them on a loopback port, and snapshots of
+//! a directory that can be compared.
 //!
 //! A helper that cannot do its work panics and names the path: the test has failed.
 #![expect(
@@ -8,11 +9,18 @@
 )]
 
 mod git;
+#[cfg(unix)]
+mod git_daemon;
+mod http;
 mod package;
+mod server;
 mod snapshot;
 mod world;
 
 pub use git::{GitProgram, GitRepository, Wants};
+#[cfg(unix)]
+pub use git_daemon::GitDaemon;
+pub use http::{GitHttpServer, HttpOptions, HttpRequest};
 pub use package::PackageBuilder;
 pub use snapshot::{EntryKind, SnapshotEntry, TreeSnapshot};
 pub use world::World;
