@@ -15,6 +15,8 @@ mod http;
 mod package;
 mod server;
 mod snapshot;
+#[cfg(unix)]
+mod ssh;
 mod world;
 
 pub use git::{GitProgram, GitRepository, Wants};
@@ -23,6 +25,8 @@ pub use git_daemon::GitDaemon;
 pub use http::{GitHttpServer, HttpOptions, HttpRequest};
 pub use package::PackageBuilder;
 pub use snapshot::{EntryKind, SnapshotEntry, TreeSnapshot};
+#[cfg(unix)]
+pub use ssh::SshServer;
 pub use world::World;
 
 use std::path::Path;
