@@ -8,6 +8,7 @@ use vibe_core::PackageId;
 use vibe_core::formats::diagnostic::{Diagnostic, Position};
 use vibe_core::formats::lock::LockError;
 use vibe_core::formats::record::RecordError;
+use vibe_core::git_url::GitUrlError;
 use vibe_core::text::{escape, nearest};
 use vibe_install::{FetchError, HookRecord, InstallError, ReadError, SlotError, Unsolved};
 
@@ -153,6 +154,10 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::PublishedPath { .. } => ("published-path", USAGE),
         InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
         InstallError::Resolve { .. } => ("resolve", FAILED),
+        InstallError::RegistryUrl { .. } | InstallError::GitUrl { .. } => ("git-url", USAGE),
+        InstallError::Git { .. } => ("git", FAILED),
+        InstallError::NoPackageInRepository { .. } => ("not-a-package", USAGE),
+        InstallError::LocalRepository { .. } => ("local-repository", USAGE),
         InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
         InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
         InstallError::OtherTree { .. } => ("other-tree", INTEGRITY),
@@ -289,6 +294,11 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Fetch { .. }
         | InstallError::Registry { .. }
         | InstallError::Resolve { .. } => source_hint(error, paste),
+        InstallError::RegistryUrl { .. }
+        | InstallError::GitUrl { .. }
+        | InstallError::Git { .. }
+        | InstallError::NoPackageInRepository { .. }
+        | InstallError::LocalRepository { .. } => git_hint(error),
         InstallError::Selection { .. }
         | InstallError::Script { .. }
         | InstallError::PreInstall { .. }
@@ -443,6 +453,30 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::Registry { name, .. } => Some(format!(
             "correct the `url` of the registry `{}` in vibe.toml, or mend what is there",
             escape(name)
+        )),
+        _ => None,
+    }
+}
+
+fn git_hint(error: &InstallError) -> Option<String> {
+    match error {
+        InstallError::GitUrl {
+            source: GitUrlError::Plain { host, .. },
+            ..
+        }
+        | InstallError::RegistryUrl {
+            source: GitUrlError::Plain { host, .. },
+            ..
+        } => Some(format!(
+            "use https or ssh; or, if you trust the way to that host, add `{host}` to \
+             `insecure-hosts` in `[git]` of your config.toml"
+        )),
+        InstallError::NoPackageInRepository { .. } => Some(
+            "a package has a vibe.toml at its root; name the directory that has one with `subdir`"
+                .to_owned(),
+        ),
+        InstallError::LocalRepository { id, .. } => Some(format!(
+            "publish a version of {id} that names a repository others can reach"
         )),
         _ => None,
     }

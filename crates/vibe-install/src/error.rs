@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::lock::LockError;
 use vibe_core::formats::record::RecordError;
+use vibe_core::git_url::GitUrlError;
 use vibe_core::hook::Phase;
 use vibe_core::text::escape;
 use vibe_core::{PackageId, SlotName, TreeId, Version};
 use vibe_fetch::FetchError;
 use vibe_fs::error::shown;
 use vibe_fs::{FsError, ReadError};
+use vibe_git::GitError;
 use vibe_plan::selection::{ScriptError, SelectionError};
 use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
@@ -135,6 +137,59 @@ pub enum InstallError {
         id: PackageId,
         /// The registry.
         name: String,
+    },
+    /// The address of a git registry is none that is taken.
+    #[error("the url of the registry `{name}` cannot be used")]
+    RegistryUrl {
+        /// The registry.
+        name: String,
+        /// Why.
+        source: GitUrlError,
+    },
+    /// The address of a package's repository is none that is taken.
+    #[error("{id} cannot be taken from its git repository")]
+    GitUrl {
+        /// The package.
+        id: PackageId,
+        /// Why.
+        source: GitUrlError,
+    },
+    /// A repository did not give what was asked of it.
+    #[error("{id} cannot be taken from its git repository")]
+    Git {
+        /// The package.
+        id: PackageId,
+        /// Why.
+        source: Box<GitError>,
+    },
+    /// A commit without the manifest of a package.
+    #[error(
+        "{} has no `{}` at commit {commit}, so {id} is not there",
+        escape(repository),
+        escape(path)
+    )]
+    NoPackageInRepository {
+        /// The package.
+        id: PackageId,
+        /// The repository.
+        repository: String,
+        /// Where the manifest was looked for.
+        path: String,
+        /// The commit.
+        commit: String,
+    },
+    /// A package from elsewhere names a repository on this machine.
+    #[error(
+        "{id} requires {dependency} from a local repository, `{}`, which only a package of this machine can name",
+        escape(repository)
+    )]
+    LocalRepository {
+        /// The package.
+        id: PackageId,
+        /// What it requires.
+        dependency: PackageId,
+        /// The repository.
+        repository: String,
     },
     /// No registry has what the lock names.
     #[error("no registry of this project has {id} {version}")]

@@ -71,6 +71,22 @@ pub(crate) struct GitOrigin {
 }
 
 impl Origin {
+    /// The directory of a commit, where it is one.
+    pub(crate) fn git(&self) -> Option<&GitOrigin> {
+        match self {
+            Origin::Path(_) | Origin::Registry { .. } => None,
+            Origin::Git(git) => Some(git),
+        }
+    }
+
+    /// Whether the files are on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Origin::Path(_) | Origin::Registry { .. } => true,
+            Origin::Git(git) => git.url.is_local(),
+        }
+    }
+
     /// The place as messages name it.
     pub(crate) fn path(&self) -> PathBuf {
         match self {

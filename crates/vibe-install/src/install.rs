@@ -20,6 +20,7 @@ use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::report::RunReport;
+use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, resolve_anew, resolve_targets};
 use crate::settings::{Context, Settings, switches_on};
 use crate::sources::Sources;
@@ -173,7 +174,8 @@ fn work(
     if let (true, Some(id)) = (request.locked, added.edits.keys().next()) {
         return Err(InstallError::LockedAddition { id: id.clone() });
     }
-    let sources = Sources::open(project, &added.requires)?;
+    let repositories = Repositories::new(context, project.root.clone());
+    let sources = Sources::open(project, &repositories, &added.requires)?;
     let lock = project.read_lock()?;
     let resolve_request = ResolveRequest {
         requires: &added.requires,

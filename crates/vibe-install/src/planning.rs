@@ -172,7 +172,8 @@ fn check_requirements(
     let mut problems = Vec::new();
     for package in packages.values() {
         let target = &package.target;
-        if let (LockedSource::Directory(_), Some(fetched)) = (&target.source, &package.fetched) {
+        let is_published = !matches!(target.source, LockedSource::Path(_));
+        if let (true, Some(fetched)) = (is_published, &package.fetched) {
             requirement_problems(target, fetched, targets, &mut problems);
         }
     }
@@ -569,13 +570,14 @@ fn locked_package(package: &PlannedPackage) -> LockedPackage {
         Some(fetched) => fetched.package.materialization,
         None => known.map_or(Materialization::Copy, |known| known.materialization),
     };
+    let git = target.origin.git();
     LockedPackage {
         id: target.id.clone(),
         version: target.version.clone(),
         source: target.source.clone(),
-        reference: None,
-        subdir: None,
-        commit: None,
+        reference: git.and_then(|git| git.reference.clone()),
+        subdir: git.and_then(|git| git.subdir.clone()),
+        commit: git.map(|git| git.commit.clone()),
         tree: (!is_path).then_some(package.tree),
         materialization,
         dependencies: target.dependencies.clone(),

@@ -15,6 +15,7 @@ use crate::opening::{open, refuse_reentry};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::Project;
 use crate::report::RunReport;
+use crate::repositories::Repositories;
 use crate::resolution::{lock_error, lock_problems, targets_of_lock};
 use crate::settings::Context;
 use crate::sources::Sources;
@@ -48,7 +49,8 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     let lock = project.require_lock()?;
     check_installed(&lock.lock, &request.packages)?;
     let requires = &project.manifest.requires;
-    let sources = Sources::open(&project, requires)?;
+    let repositories = Repositories::new(context, project.root.clone());
+    let sources = Sources::open(&project, &repositories, requires)?;
     let problems = lock_problems(&project, &sources, requires, &lock.lock);
     // Nothing is taken from a place that the manifest does not name.
     if problems

@@ -32,7 +32,7 @@ pub(crate) type Targets = BTreeMap<PackageId, Target>;
 /// Resolves. A lock that satisfies every manifest is the answer as it stands.
 pub(crate) fn resolve_targets(
     project: &Project,
-    sources: &Sources,
+    sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     observer: &dyn Observer,
 ) -> Result<Targets, InstallError> {
@@ -52,7 +52,7 @@ pub(crate) fn resolve_targets(
 /// Solves, whatever the lock satisfies.
 pub(crate) fn resolve_anew(
     project: &Project,
-    sources: &Sources,
+    sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     observer: &dyn Observer,
 ) -> Result<Targets, InstallError> {
@@ -64,16 +64,20 @@ pub(crate) fn resolve_anew(
 /// What keeps `lock` from satisfying the manifests.
 pub(crate) fn lock_problems(
     project: &Project,
-    sources: &Sources,
+    sources: &Sources<'_>,
     requires: &BTreeMap<PackageId, Dependency>,
     lock: &Lock,
 ) -> Vec<LockProblem> {
+    let all = lock.packages.iter();
+    let held = all.map(|package| (package.id.clone(), package.clone()));
+    sources.git.hold(held.collect());
+    sources.git.answer_only_held(true);
     let asked = Asked {
         roots: &sources.wanted(requires),
         root_conflicts: &conflicts(&project.manifest),
         local: &sources.local_packages(),
         registries: &sources.registry_urls(),
-        published: &|_| BTreeMap::new(),
+        published: &|locked| sources.published_repositories(locked),
     };
     check_lock(lock, &asked)
 }
@@ -141,11 +145,13 @@ pub(crate) fn target_of(project: &Project, locked: &LockedPackage) -> Result<Tar
 
 fn solve(
     project: &Project,
-    sources: &Sources,
+    sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     lock: &Lock,
 ) -> Result<Targets, InstallError> {
-    let root = sources.constraints(request.requires);
+    sources.git.hold(held_entries(request, lock));
+    sources.git.answer_only_held(true);
+    let root = sources.constraints(request.requires)?;
     // A locked version that a requirement of the root no longer takes is touched, and free.
     let is_held = |package: &LockedPackage| {
         !request.released.contains(&package.id)
@@ -169,16 +175,27 @@ fn solve(
         },
         held,
     };
-    let resolution =
-        resolve(sources, &solver_request).map_err(|error| resolve_error(error, sources))?;
+    let resolution = match resolve(sources, &solver_request) {
+        Err(error)
+            if sources.git.answers_only_held() && !matches!(error, ResolveError::Index(_)) =>
+        {
+            sources.git.answer_only_held(false);
+            resolve(sources, &solver_request)
+        }
+        outcome => outcome,
+    };
+    let resolution = resolution.map_err(|error| resolve_error(error, sources))?;
     resolution
         .packages
         .into_iter()
         .map(|(id, resolved)| {
             let location = sources.locate(&id, &resolved.version)?;
             let known = lock.get(&id);
+            let commit = location.origin.git().map(|git| git.commit.as_str());
             let same = |locked: &&LockedPackage| {
-                locked.version == resolved.version && same_kind(&locked.source, &location.source)
+                locked.version == resolved.version
+                    && same_kind(&locked.source, &location.source)
+                    && locked.commit.as_deref() == commit
             };
             let target = Target {
                 previous: known
@@ -187,12 +204,20 @@ fn solve(
                 locked: known.filter(same).cloned(),
                 version: resolved.version,
                 source: location.source,
-                origin: location.origin,
+                origin: location.origin.clone(),
                 dependencies: resolved.dependencies,
                 id: id.clone(),
             };
             Ok((id, target))
         })
+        .collect()
+}
+
+/// The entries of `lock` that stay at their commit.
+fn held_entries(request: &ResolveRequest<'_>, lock: &Lock) -> BTreeMap<PackageId, LockedPackage> {
+    let is_held = |package: &&LockedPackage| !request.released.contains(&package.id);
+    let held = lock.packages.iter().filter(is_held);
+    held.map(|package| (package.id.clone(), package.clone()))
         .collect()
 }
 

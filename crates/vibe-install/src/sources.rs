@@ -5,25 +5,30 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use vibe_core::formats::lock::LockedSource;
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{
-    Dependency, DependencySource, MANIFEST_NAME, Manifest, Materialization, Reading,
+    Dependency, DependencySource, GitReference, MANIFEST_NAME, Manifest, Materialization, Reading,
 };
 use vibe_core::limits::MANIFEST_BYTES;
-use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
+use vibe_core::{Constraint, Index, PackageId, RemoteUrl, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
 use vibe_fs::{canonical_directory, read_if_exists};
-use vibe_resolver::lock_check::{LocalPackage, Wanted};
+use vibe_resolver::lock_check::{LocalPackage, Wanted, WantedGit};
 
 use crate::error::InstallError;
-use crate::fetch::Origin;
+use crate::fetch::{GitOrigin, Origin};
+use crate::git_sources::{GitRequirement, GitSources};
 use crate::project::{Project, parse_manifest};
+use crate::repositories::Repositories;
 
 /// The sources of one project.
-#[derive(Debug)]
-pub(crate) struct Sources {
+pub(crate) struct Sources<'a> {
     registries: Vec<NamedRegistry>,
     paths: BTreeMap<PackageId, PathPackage>,
+    /// The packages in git repositories.
+    pub(crate) git: GitSources<'a>,
+    /// The packages that the user's own manifests take from a registry, and the manifest that does.
+    from_registries: BTreeMap<PackageId, PathBuf>,
     /// The registry that the project asks for by name, by package.
     pinned: BTreeMap<PackageId, String>,
     manifests: RefCell<BTreeMap<(PackageId, Version), Rc<Manifest>>>,
@@ -33,17 +38,70 @@ pub(crate) struct Sources {
 struct NamedRegistry {
     name: String,
     url: String,
-    directory: DirectoryRegistry,
+    kind: RegistryKind,
+}
+
+#[derive(Debug)]
+enum RegistryKind {
+    /// A directory.
+    Directory(DirectoryRegistry),
+    /// The address of an organisation, with one repository a package.
+    Git,
 }
 
 impl NamedRegistry {
-    fn versions(&self, id: &PackageId) -> Result<Vec<Version>, InstallError> {
-        self.directory
-            .versions(id)
-            .map_err(|source| InstallError::Registry {
-                name: self.name.clone(),
-                source,
-            })
+    /// The repository of `id` in this git registry.
+    fn repository(&self, id: &PackageId) -> Result<Option<RemoteUrl>, InstallError> {
+        RemoteUrl::in_registry(&self.url, id).map_err(|source| InstallError::RegistryUrl {
+            name: self.name.clone(),
+            source,
+        })
+    }
+
+    fn versions(&self, id: &PackageId, git: &GitSources<'_>) -> Result<Vec<Version>, InstallError> {
+        match (&self.kind, self.repository(id)?) {
+            (RegistryKind::Git, Some(url)) => git.published_versions(id, &url),
+            (RegistryKind::Git, None) => Ok(Vec::new()),
+            (RegistryKind::Directory(directory), _) => {
+                directory
+                    .versions(id)
+                    .map_err(|source| InstallError::Registry {
+                        name: self.name.clone(),
+                        source,
+                    })
+            }
+        }
+    }
+
+    fn locate(
+        &self,
+        id: &PackageId,
+        version: &Version,
+        git: &GitSources<'_>,
+    ) -> Result<Location, InstallError> {
+        match (&self.kind, self.repository(id)?) {
+            (RegistryKind::Directory(directory), _) => Ok(Location {
+                source: LockedSource::Directory(self.url.clone()),
+                origin: Origin::Registry {
+                    root: directory.root().to_path_buf(),
+                    directory: directory.directory(id, version),
+                },
+            }),
+            (RegistryKind::Git, Some(url)) => {
+                Ok(git_location(git.locate_published(id, version, url)?))
+            }
+            (RegistryKind::Git, None) => Err(InstallError::NotInRegistries {
+                id: id.clone(),
+                version: version.clone(),
+            }),
+        }
+    }
+}
+
+fn git_location(origin: GitOrigin) -> Location {
+    Location {
+        source: LockedSource::Git(origin.url.clone()),
+        origin: Origin::Git(origin),
     }
 }
 
@@ -76,11 +134,13 @@ struct Required<'a> {
     dependency: &'a Dependency,
 }
 
-impl Sources {
+impl<'a> Sources<'a> {
     /// Opens the sources that `project` names, with `requires` as the root's requirements: its
-    /// registries, and every path source reached through path requirements.
+    /// registries, and every path source reached through path requirements. No repository is asked
+    /// anything yet.
     pub(crate) fn open(
         project: &Project,
+        repositories: &'a Repositories<'a>,
         requires: &BTreeMap<PackageId, Dependency>,
     ) -> Result<Self, InstallError> {
         let manifest_path = project.root.join(MANIFEST_NAME);
@@ -94,6 +154,8 @@ impl Sources {
         let mut sources = Self {
             registries: open_registries(project)?,
             paths: BTreeMap::new(),
+            git: GitSources::new(repositories),
+            from_registries: BTreeMap::new(),
             pinned: BTreeMap::new(),
             manifests: RefCell::default(),
         };
@@ -127,6 +189,7 @@ impl Sources {
                     id,
                     dependency,
                 };
+                sources.add_git(&text, &required)?;
                 if let Some(found) = sources.add_path(&directory, &text, &required)? {
                     let requires = found.manifest.requires.clone();
                     open.push((found.directory, found.path, requires));
@@ -135,6 +198,14 @@ impl Sources {
         }
         sources.check_one_source(project, requires)?;
         Ok(sources)
+    }
+
+    /// Takes up the repository that a requirement of one of the user's own manifests names.
+    fn add_git(&mut self, base_text: &str, required: &Required<'_>) -> Result<(), InstallError> {
+        match git_requirement(base_text, required)? {
+            Some(requirement) => self.git.require(required.id, requirement),
+            None => Ok(()),
+        }
     }
 
     /// Takes up the path source that a requirement names; gives it back if it is new.
@@ -170,32 +241,82 @@ impl Sources {
         Ok(Some(found))
     }
 
-    /// A package that one of the user's own manifests takes from a path may not be taken from a
-    /// registry by another of them. What published packages require is satisfied by the path.
+    /// A package that one of the user's own manifests takes from a path or a repository may not be
+    /// taken from elsewhere by another of them. What published packages require of a registry is
+    /// satisfied by either.
     fn check_one_source(
-        &self,
+        &mut self,
         project: &Project,
         requires: &BTreeMap<PackageId, Dependency>,
     ) -> Result<(), InstallError> {
-        let own = std::iter::once((project.root.clone(), requires)).chain(
-            self.paths
-                .values()
-                .map(|p| (p.directory.clone(), &p.manifest.requires)),
-        );
+        let root = std::iter::once((project.root.clone(), requires));
+        let local = self.paths.values();
+        let own = root.chain(local.map(|p| (p.directory.clone(), &p.manifest.requires)));
         for (directory, requires) in own {
             for (id, dependency) in requires {
-                let from_registry = matches!(dependency.source, DependencySource::Registry { .. });
-                if let (true, Some(known)) = (from_registry, self.paths.get(id)) {
-                    return Err(InstallError::TwoSources {
-                        id: id.clone(),
-                        first: format!("path {}", known.path),
-                        second: format!(
-                            "a registry, by {}",
-                            directory.join(MANIFEST_NAME).display()
-                        ),
-                    });
+                if let DependencySource::Registry { .. } = dependency.source {
+                    let manifest = directory.join(MANIFEST_NAME);
+                    self.from_registries.insert(id.clone(), manifest);
                 }
             }
+        }
+        for (id, manifest) in &self.from_registries {
+            if let Some(first) = self.named_source(id) {
+                return Err(two_sources(id, first, by_registry(manifest)));
+            }
+        }
+        let both = self.git.ids();
+        match both.iter().find(|id| self.paths.contains_key(id)) {
+            Some(id) => {
+                let path = format!("path {}", self.paths[id].path);
+                let git = self.git.requirement(id).map(|git| git.shown());
+                Err(two_sources(id, path, git.unwrap_or_default()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The path or the repository that manifests take `id` from, for a message.
+    fn named_source(&self, id: &PackageId) -> Option<String> {
+        match self.paths.get(id) {
+            Some(path) => Some(format!("path {}", path.path)),
+            None => self.git.requirement(id).map(|git| git.shown()),
+        }
+    }
+
+    /// Takes up the repositories that the published `manifest` of `publisher` names, which is at
+    /// `origin`. A path of the project's comes before them.
+    fn add_published(
+        &self,
+        publisher: &PackageId,
+        origin: &Origin,
+        manifest: &Manifest,
+    ) -> Result<(), InstallError> {
+        let place = &origin.path().join(MANIFEST_NAME);
+        for (id, dependency) in &manifest.requires {
+            let required = Required {
+                manifest_path: place,
+                id,
+                dependency,
+            };
+            let Some(requirement) = git_requirement("", &required)? else {
+                continue;
+            };
+            if self.paths.contains_key(id) {
+                continue;
+            }
+            let is_relative = !requirement.url.as_str().contains("://");
+            if requirement.url.is_local() && (is_relative || !origin.is_local()) {
+                return Err(InstallError::LocalRepository {
+                    id: publisher.clone(),
+                    dependency: id.clone(),
+                    repository: requirement.url.to_string(),
+                });
+            }
+            if let Some(own) = self.from_registries.get(id) {
+                return Err(two_sources(id, requirement.shown(), by_registry(own)));
+            }
+            self.git.require(id, requirement)?;
         }
         Ok(())
     }
@@ -205,7 +326,7 @@ impl Sources {
         let pinned = self.pinned.get(id);
         for registry in &self.registries {
             let asked = pinned.is_none_or(|name| *name == registry.name);
-            if asked && !registry.versions(id)?.is_empty() {
+            if asked && !registry.versions(id, &self.git)?.is_empty() {
                 return Ok(Some(registry));
             }
         }
@@ -232,19 +353,16 @@ impl Sources {
                 origin: Origin::Path(path.directory.clone()),
             });
         }
+        if let Some(requirement) = self.git.requirement(id) {
+            return Ok(git_location(self.git.locate(id, version, &requirement)?));
+        }
         let registry = self
             .registry_of(id)?
             .ok_or_else(|| InstallError::NotInRegistries {
                 id: id.clone(),
                 version: version.clone(),
             })?;
-        Ok(Location {
-            source: LockedSource::Directory(registry.url.clone()),
-            origin: Origin::Registry {
-                root: registry.directory.root().to_path_buf(),
-                directory: registry.directory.directory(id, version),
-            },
-        })
+        registry.locate(id, version, &self.git)
     }
 
     /// The manifest of `version` of `id`, which says the id and version that its place says.
@@ -260,12 +378,33 @@ impl Sources {
         if let Some(known) = self.manifests.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
-        let directory = self.locate(id, version)?.origin.path();
-        let manifest = Rc::new(read_published(&directory, id, version)?);
+        let origin = self.locate(id, version)?.origin;
+        let manifest = match &origin {
+            Origin::Git(origin) => self.git.manifest(id, origin)?,
+            Origin::Path(directory) | Origin::Registry { directory, .. } => {
+                Rc::new(read_manifest(directory)?)
+            }
+        };
+        check_published(&origin.path(), id, version, &manifest)?;
+        self.add_published(id, &origin, &manifest)?;
         self.manifests
             .borrow_mut()
             .insert(key, Rc::clone(&manifest));
         Ok(manifest)
+    }
+
+    /// What the published package of the lock's entry requires from git by its own manifest;
+    /// nothing where that cannot be read.
+    pub(crate) fn published_repositories(
+        &self,
+        locked: &LockedPackage,
+    ) -> BTreeMap<PackageId, WantedGit> {
+        let Ok(manifest) = self.manifest(&locked.id, &locked.version) else {
+            return BTreeMap::new();
+        };
+        let ids = manifest.requires.keys();
+        ids.filter_map(|id| Some((id.clone(), self.git.requirement(id)?.wanted())))
+            .collect()
     }
 
     /// The registries' urls, as the manifest states them.
@@ -305,12 +444,13 @@ impl Sources {
             .iter()
             .map(|(id, dependency)| {
                 let constraint = constraint_of(dependency);
-                let wanted = match self.paths.get(id) {
-                    Some(path) => Wanted::Path {
+                let wanted = match (self.paths.get(id), self.git.requirement(id)) {
+                    (Some(path), _) => Wanted::Path {
                         path: path.path.clone(),
                         constraint,
                     },
-                    None => Wanted::Registry {
+                    (None, Some(git)) => Wanted::Git(git.wanted()),
+                    (None, None) => Wanted::Registry {
                         constraint: constraint.unwrap_or_else(Constraint::any),
                         registry: self.pinned_url(id),
                     },
@@ -320,23 +460,28 @@ impl Sources {
             .collect()
     }
 
-    /// `requires` as the solver looks at it. A path source has one version, which a requirement
-    /// without a constraint takes even where it is a prerelease.
+    /// `requires` as the solver looks at it. A path source has one version, and so has a tag, a
+    /// branch or a revision; a requirement without a constraint takes it even where it is a
+    /// prerelease.
     pub(crate) fn constraints(
         &self,
         requires: &BTreeMap<PackageId, Dependency>,
-    ) -> BTreeMap<PackageId, Constraint> {
-        let any = |id: &PackageId| match self.paths.get(id) {
-            Some(path) => Constraint::exact(&path.version),
-            None => Constraint::any(),
+    ) -> Result<BTreeMap<PackageId, Constraint>, InstallError> {
+        let any = |id: &PackageId| -> Result<Constraint, InstallError> {
+            Ok(match (self.paths.get(id), self.git.requirement(id)) {
+                (Some(path), _) => Constraint::exact(&path.version),
+                (None, Some(git)) => Constraint::exact(&self.git.single(id, &git)?.0),
+                (None, None) => Constraint::any(),
+            })
         };
         requires
             .iter()
             .map(|(id, dependency)| {
-                (
-                    id.clone(),
-                    constraint_of(dependency).unwrap_or_else(|| any(id)),
-                )
+                let constraint = match constraint_of(dependency) {
+                    Some(constraint) => constraint,
+                    None => any(id)?,
+                };
+                Ok((id.clone(), constraint))
             })
             .collect()
     }
@@ -345,21 +490,28 @@ impl Sources {
     pub(crate) fn known_packages(&self) -> Vec<PackageId> {
         self.registries
             .iter()
-            .flat_map(|registry| registry.directory.packages())
+            .flat_map(|registry| match &registry.kind {
+                RegistryKind::Directory(directory) => directory.packages(),
+                RegistryKind::Git => Vec::new(),
+            })
+            .chain(self.git.ids())
             .chain(self.paths.keys().cloned())
             .collect()
     }
 }
 
-impl Index for Sources {
+impl Index for Sources<'_> {
     type Error = InstallError;
 
     fn versions(&self, id: &PackageId) -> Result<Vec<Version>, InstallError> {
         if let Some(path) = self.paths.get(id) {
             return Ok(vec![path.version.clone()]);
         }
+        if let Some(requirement) = self.git.requirement(id) {
+            return self.git.versions(id, &requirement);
+        }
         match self.registry_of(id)? {
-            Some(registry) => registry.versions(id),
+            Some(registry) => registry.versions(id, &self.git),
             None => Ok(Vec::new()),
         }
     }
@@ -371,7 +523,7 @@ impl Index for Sources {
     ) -> Result<Requirements, InstallError> {
         let manifest = self.manifest(id, version)?;
         Ok(Requirements {
-            requires: self.constraints(&manifest.requires),
+            requires: self.constraints(&manifest.requires)?,
             conflicts: conflicts(&manifest),
         })
     }
@@ -382,6 +534,10 @@ pub(crate) fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
     match &dependency.source {
         DependencySource::Registry { constraint, .. } => Some(constraint.clone()),
         DependencySource::Path { constraint, .. } => constraint.clone(),
+        DependencySource::Git {
+            reference: GitReference::Range(constraint),
+            ..
+        } => Some(constraint.clone()),
         DependencySource::Git { .. } | DependencySource::Variable { .. } => None,
     }
 }
@@ -401,29 +557,66 @@ fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError
         .registries
         .iter()
         .map(|registry| {
-            let Some(directory) = registry_directory(&project.root, &registry.url) else {
-                let what = format!("the git registry `{}`", registry.name);
-                return Err(InstallError::NotYet {
-                    what,
-                    path: project.root.join(MANIFEST_NAME),
-                });
+            let kind = match registry_directory(&project.root, &registry.url) {
+                Some(directory) => RegistryKind::Directory(DirectoryRegistry::new(directory)),
+                None => RegistryKind::Git,
             };
             Ok(NamedRegistry {
                 name: registry.name.clone(),
                 url: registry.url.clone(),
-                directory: DirectoryRegistry::new(directory),
+                kind,
             })
         })
         .collect()
 }
 
-/// The directory that a registry's `url` names; `None` if it names none.
+/// The directory that a registry's `url` names; `None` for the address of a git organisation.
 pub(crate) fn registry_directory(root: &Path, url: &str) -> Option<PathBuf> {
-    match url.split_once("://") {
-        None => Some(root.join(url)),
-        Some(("file", path)) => Some(root.join(path)),
-        Some(_) => None,
+    let is_directory = RemoteUrl::parse(url).is_ok_and(|found| found.is_local());
+    (is_directory && !url.contains("://")).then(|| root.join(url))
+}
+
+fn two_sources(id: &PackageId, first: String, second: String) -> InstallError {
+    InstallError::TwoSources {
+        id: id.clone(),
+        first,
+        second,
     }
+}
+
+fn by_registry(manifest: &Path) -> String {
+    format!("a registry, by {}", vibe_fs::error::shown(manifest))
+}
+
+/// What `required` asks of a repository, with a local one as the root sees it; `base` is how the
+/// root sees the directory of the manifest that asks.
+fn git_requirement(
+    base: &str,
+    required: &Required<'_>,
+) -> Result<Option<GitRequirement>, InstallError> {
+    let DependencySource::Git {
+        url,
+        reference,
+        subdir,
+    } = &required.dependency.source
+    else {
+        return Ok(None);
+    };
+    let is_relative = url.is_local() && !url.as_str().contains("://");
+    let url = match is_relative {
+        true => join_stated(base, url.path())
+            .parse()
+            .map_err(|source| InstallError::GitUrl {
+                id: required.id.clone(),
+                source,
+            })?,
+        false => url.clone(),
+    };
+    Ok(Some(GitRequirement {
+        url,
+        reference: reference.clone(),
+        subdir: subdir.clone(),
+    }))
 }
 
 /// Refuses, by name, what this version of vibe does not install yet.
@@ -435,10 +628,11 @@ fn refuse_unsupported(required: &Required<'_>) -> Result<(), InstallError> {
         || dependency.uninstall_hook.is_some();
     let what = match &dependency.source {
         _ if foreign => "foreign dependency",
-        DependencySource::Git { .. } => "git dependency",
         DependencySource::Variable { .. } => "workspace version of the dependency",
         _ if dependency.materialization == Some(Materialization::InPlace) => "in-place dependency",
-        DependencySource::Registry { .. } | DependencySource::Path { .. } => return Ok(()),
+        DependencySource::Registry { .. }
+        | DependencySource::Path { .. }
+        | DependencySource::Git { .. } => return Ok(()),
     };
     Err(InstallError::NotYet {
         what: format!("the {what} {}", required.id),
@@ -474,21 +668,22 @@ fn read_path_package(
     })
 }
 
-fn read_published(
-    directory: &Path,
+/// A published manifest says the id and version of its place, and requires no path.
+fn check_published(
+    place: &Path,
     id: &PackageId,
     version: &Version,
-) -> Result<Manifest, InstallError> {
-    let manifest = read_manifest(directory)?;
+    manifest: &Manifest,
+) -> Result<(), InstallError> {
     let Some(package) = &manifest.package else {
         return Err(InstallError::NotAPackage {
             id: id.clone(),
-            path: directory.to_path_buf(),
+            path: place.to_path_buf(),
         });
     };
     if package.id != *id || package.version != *version {
         return Err(InstallError::OtherPackage {
-            path: directory.to_path_buf(),
+            path: place.to_path_buf(),
             expected: format!("{id} {version}"),
             found: format!("{} {}", package.id, package.version),
         });
@@ -501,14 +696,13 @@ fn read_published(
                 dependency: dependency_id.clone(),
             });
         }
-        let manifest_path = directory.join(MANIFEST_NAME);
         refuse_unsupported(&Required {
-            manifest_path: &manifest_path,
+            manifest_path: &place.join(MANIFEST_NAME),
             id: dependency_id,
             dependency,
         })?;
     }
-    Ok(manifest)
+    Ok(())
 }
 
 /// Reads the manifest of the package in `directory`.

@@ -22,6 +22,7 @@ use crate::opening::{open_to_read, waiting_commit};
 use crate::planning::{contents_of, record_error, vouched};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
+use crate::repositories::Repositories;
 use crate::resolution::lock_problems;
 use crate::settings::Context;
 use crate::sources::Sources;
@@ -41,7 +42,7 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
     let waiting = waiting_commit(&project)?;
     report.notes.extend(waiting.map(str::to_owned));
     if packages.is_empty() {
-        look_at_lock(&project, &lock, &mut report)?;
+        look_at_lock(context, &project, &lock, &mut report)?;
     }
     let looked_at: Vec<&LockedPackage> = lock
         .packages
@@ -83,12 +84,14 @@ pub(crate) fn check_installed(lock: &Lock, packages: &[PackageId]) -> Result<(),
 /// Holds the lock against the manifests. A path source that is gone is no fault of what is
 /// installed, whose reference is its record: it is noted.
 fn look_at_lock(
+    context: &Context<'_>,
     project: &Project,
     lock: &Lock,
     report: &mut VerifyReport,
 ) -> Result<(), InstallError> {
     let requires = &project.manifest.requires;
-    let sources = match Sources::open(project, requires) {
+    let repositories = Repositories::new(context, project.root.clone());
+    let sources = match Sources::open(project, &repositories, requires) {
         Err(error @ InstallError::PathSource { .. }) => {
             let text = format!("vibe.lock was not held against the manifests: {error}");
             report.notes.push(text);

@@ -1,0 +1,371 @@
+//! Packages in git repositories: those that manifests name by URL, and those of git registries.
+//!
+//! What the lock holds is answered from the lock, so that a run that only adds a package asks no
+//! server about the others; only where that gives no solution is everything asked.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
+use vibe_core::formats::manifest::{GitReference, MANIFEST_NAME, Manifest, Reading};
+use vibe_core::limits::MANIFEST_BYTES;
+use vibe_core::version::parse_version;
+use vibe_core::{PackageId, RelPath, RemoteUrl, Version};
+use vibe_git::{GitError, Refs, Wanted};
+use vibe_resolver::lock_check::WantedGit;
+
+use crate::error::InstallError;
+use crate::fetch::GitOrigin;
+use crate::project::parse_manifest;
+use crate::repositories::{Commit, Repositories, reference_text};
+
+/// A package that a manifest takes from a repository.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GitRequirement {
+    /// The repository, as the root sees it.
+    pub url: RemoteUrl,
+    /// The reference.
+    pub reference: GitReference,
+    /// The directory in the repository.
+    pub subdir: Option<RelPath>,
+}
+
+/// The repositories, and what is taken from them.
+pub(crate) struct GitSources<'a> {
+    pub(crate) repositories: &'a Repositories<'a>,
+    required: RefCell<BTreeMap<PackageId, GitRequirement>>,
+    held: RefCell<BTreeMap<PackageId, LockedPackage>>,
+    /// Answer with held versions alone.
+    only_held: Cell<bool>,
+    single: RefCell<BTreeMap<PackageId, (Version, String)>>,
+    manifests: RefCell<BTreeMap<(PackageId, String), Rc<Manifest>>>,
+}
+
+impl GitRequirement {
+    /// The requirement as the lock check looks at it.
+    pub(crate) fn wanted(&self) -> WantedGit {
+        WantedGit {
+            url: self.url.clone(),
+            reference: reference_text(&self.reference),
+            subdir: self.subdir.as_ref().map(RelPath::to_string),
+            constraint: match &self.reference {
+                GitReference::Range(constraint) => Some(constraint.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// The requirement, for a message.
+    pub(crate) fn shown(&self) -> String {
+        let reference = reference_text(&self.reference);
+        let at = reference.map_or_else(String::new, |reference| format!(" at {reference}"));
+        let subdir = self.subdir.as_ref();
+        let within = subdir.map_or_else(String::new, |subdir| format!(" in {subdir}"));
+        format!("git {}{at}{within}", self.url)
+    }
+
+    fn origin(&self, commit: String) -> GitOrigin {
+        GitOrigin {
+            url: self.url.clone(),
+            reference: reference_text(&self.reference),
+            subdir: self.subdir.as_ref().map(RelPath::to_string),
+            commit,
+        }
+    }
+
+    /// Whether `locked` is what this asks for, as far as the lock alone can say.
+    fn is_locked_by(&self, locked: &LockedPackage) -> bool {
+        let is_here = matches!(&locked.source, LockedSource::Git(url) if *url == self.url);
+        let subdir = self.subdir.as_ref().map(RelPath::as_str);
+        is_here
+            && locked.subdir.as_deref() == subdir
+            && locked.reference == reference_text(&self.reference)
+    }
+}
+
+/// The tag of `version`.
+fn tag_of(version: &Version) -> String {
+    format!("v{version}")
+}
+
+/// The versions that the tags of a repository name, each with its tag.
+fn tagged_versions(refs: &Refs) -> Vec<Version> {
+    let names = refs.tags.keys().filter_map(|tag| tag.strip_prefix('v'));
+    let mut versions: Vec<Version> = names.filter_map(|text| parse_version(text).ok()).collect();
+    versions.sort();
+    versions
+}
+
+impl<'a> GitSources<'a> {
+    /// No package yet.
+    pub(crate) fn new(repositories: &'a Repositories<'a>) -> Self {
+        Self {
+            repositories,
+            required: RefCell::default(),
+            held: RefCell::default(),
+            only_held: Cell::new(false),
+            single: RefCell::default(),
+            manifests: RefCell::default(),
+        }
+    }
+
+    /// Packages that stay at their locked commit as long as that gives a solution.
+    pub(crate) fn hold(&self, held: BTreeMap<PackageId, LockedPackage>) {
+        *self.held.borrow_mut() = held;
+    }
+
+    /// Whether to answer with held versions alone where there are any.
+    pub(crate) fn answer_only_held(&self, only: bool) {
+        self.only_held.set(only);
+    }
+
+    /// Whether held versions alone are answered.
+    pub(crate) fn answers_only_held(&self) -> bool {
+        self.only_held.get()
+    }
+
+    /// Takes up what a manifest requires.
+    pub(crate) fn require(
+        &self,
+        id: &PackageId,
+        requirement: GitRequirement,
+    ) -> Result<(), InstallError> {
+        let known = self.requirement(id);
+        match known {
+            Some(known) if known != requirement => Err(InstallError::TwoSources {
+                id: id.clone(),
+                first: known.shown(),
+                second: requirement.shown(),
+            }),
+            Some(_) => Ok(()),
+            None => {
+                self.required.borrow_mut().insert(id.clone(), requirement);
+                Ok(())
+            }
+        }
+    }
+
+    /// What manifests require of `id` from git.
+    pub(crate) fn requirement(&self, id: &PackageId) -> Option<GitRequirement> {
+        self.required.borrow().get(id).cloned()
+    }
+
+    /// The packages that manifests take from repositories.
+    pub(crate) fn ids(&self) -> Vec<PackageId> {
+        self.required.borrow().keys().cloned().collect()
+    }
+
+    /// The versions of `id`, which manifests take from a repository.
+    pub(crate) fn versions(
+        &self,
+        id: &PackageId,
+        requirement: &GitRequirement,
+    ) -> Result<Vec<Version>, InstallError> {
+        let GitReference::Range(_) = &requirement.reference else {
+            return Ok(vec![self.single(id, requirement)?.0]);
+        };
+        if let Some(held) = self.held_alone(id, |held| requirement.is_locked_by(held)) {
+            return Ok(vec![held.version]);
+        }
+        let refs = self.repositories.refs(id, &requirement.url)?;
+        Ok(tagged_versions(&refs))
+    }
+
+    /// The version of `id`, and its commit, where the requirement leaves no choice.
+    pub(crate) fn single(
+        &self,
+        id: &PackageId,
+        requirement: &GitRequirement,
+    ) -> Result<(Version, String), InstallError> {
+        if let Some(known) = self.single.borrow().get(id) {
+            return Ok(known.clone());
+        }
+        let held = self.held.borrow().get(id).cloned();
+        let held = held.filter(|held| requirement.is_locked_by(held));
+        let found = match held.and_then(|held| Some((held.version, held.commit?))) {
+            Some(held) => held,
+            None => {
+                let wanted = match &requirement.reference {
+                    GitReference::Tag(tag) => Wanted::Tag(tag),
+                    GitReference::Branch(branch) => Wanted::Branch(branch),
+                    GitReference::Rev(revision) => Wanted::Revision(revision),
+                    GitReference::Default | GitReference::Range(_) => Wanted::Default,
+                };
+                let commit = self.repositories.commit(id, &requirement.url, &wanted)?;
+                let origin = requirement.origin(commit.id.to_string());
+                let manifest = self.manifest_at(id, &origin, Some(&commit))?;
+                (version_of(&manifest), origin.commit)
+            }
+        };
+        self.single.borrow_mut().insert(id.clone(), found.clone());
+        Ok(found)
+    }
+
+    /// Where `version` of `id` is, which manifests take from a repository.
+    pub(crate) fn locate(
+        &self,
+        id: &PackageId,
+        version: &Version,
+        requirement: &GitRequirement,
+    ) -> Result<GitOrigin, InstallError> {
+        if let GitReference::Range(_) = &requirement.reference {
+            let is_held = |held: &LockedPackage| requirement.is_locked_by(held);
+            let commit = self.tagged(id, version, &requirement.url, &is_held)?;
+            return Ok(requirement.origin(commit));
+        }
+        Ok(requirement.origin(self.single(id, requirement)?.1))
+    }
+
+    /// The versions of `id` in the git registry whose repository of it is `url`; none where there
+    /// is no such repository.
+    pub(crate) fn published_versions(
+        &self,
+        id: &PackageId,
+        url: &RemoteUrl,
+    ) -> Result<Vec<Version>, InstallError> {
+        if let Some(held) = self.held_alone(id, |held| is_published_at(held, url)) {
+            return Ok(vec![held.version]);
+        }
+        match self.repositories.refs(id, url) {
+            Ok(refs) => Ok(tagged_versions(&refs)),
+            Err(InstallError::Git { source, .. })
+                if matches!(*source, GitError::NotARepository { .. }) =>
+            {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where `version` of `id` is in the git registry whose repository of it is `url`.
+    pub(crate) fn locate_published(
+        &self,
+        id: &PackageId,
+        version: &Version,
+        url: RemoteUrl,
+    ) -> Result<GitOrigin, InstallError> {
+        let commit = self.tagged(id, version, &url, &|held| is_published_at(held, &url))?;
+        Ok(GitOrigin {
+            reference: Some(format!("tag:{}", tag_of(version))),
+            subdir: None,
+            commit,
+            url,
+        })
+    }
+
+    /// The commit of the tag of `version`: the locked one where that is held.
+    fn tagged(
+        &self,
+        id: &PackageId,
+        version: &Version,
+        url: &RemoteUrl,
+        is_locked: &dyn Fn(&LockedPackage) -> bool,
+    ) -> Result<String, InstallError> {
+        let held = self.held.borrow().get(id).cloned();
+        let held = held.filter(|held| held.version == *version && is_locked(held));
+        if let Some(commit) = held.and_then(|held| held.commit) {
+            return Ok(commit);
+        }
+        let tag = tag_of(version);
+        let commit = self.repositories.commit(id, url, &Wanted::Tag(&tag))?;
+        Ok(commit.id.to_string())
+    }
+
+    fn held_alone(
+        &self,
+        id: &PackageId,
+        is_locked: impl Fn(&LockedPackage) -> bool,
+    ) -> Option<LockedPackage> {
+        let held = self.held.borrow().get(id).cloned();
+        held.filter(|held| self.only_held.get() && is_locked(held))
+    }
+
+    /// The manifest of `id` at `origin`.
+    pub(crate) fn manifest(
+        &self,
+        id: &PackageId,
+        origin: &GitOrigin,
+    ) -> Result<Rc<Manifest>, InstallError> {
+        self.manifest_at(id, origin, None)
+    }
+
+    fn manifest_at(
+        &self,
+        id: &PackageId,
+        origin: &GitOrigin,
+        commit: Option<&Commit>,
+    ) -> Result<Rc<Manifest>, InstallError> {
+        let key = (id.clone(), origin.commit.clone());
+        if let Some(known) = self.manifests.borrow().get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let commit = match commit {
+            Some(commit) => commit.clone(),
+            None => self.repositories.commit_of(id, origin)?,
+        };
+        let manifest = Rc::new(read_manifest(id, origin, &commit)?);
+        self.manifests
+            .borrow_mut()
+            .insert(key, Rc::clone(&manifest));
+        Ok(manifest)
+    }
+}
+
+/// Whether the lock's entry is a version of the repository `url` of a git registry.
+fn is_published_at(held: &LockedPackage, url: &RemoteUrl) -> bool {
+    let is_here = matches!(&held.source, LockedSource::Git(locked) if locked == url);
+    let tag = format!("tag:{}", tag_of(&held.version));
+    is_here && held.subdir.is_none() && held.reference.as_deref() == Some(&*tag)
+}
+
+/// The manifest in `commit`, which is the one of `id`.
+fn read_manifest(
+    id: &PackageId,
+    origin: &GitOrigin,
+    commit: &Commit,
+) -> Result<Manifest, InstallError> {
+    let path = match &origin.subdir {
+        Some(subdir) => format!("{subdir}/{MANIFEST_NAME}"),
+        None => MANIFEST_NAME.to_owned(),
+    };
+    let blob = commit.database.blob_at(&commit.id, &path, MANIFEST_BYTES);
+    let bytes = blob
+        .map_err(|source| InstallError::Git {
+            id: id.clone(),
+            source: Box::new(source),
+        })?
+        .ok_or_else(|| InstallError::NoPackageInRepository {
+            id: id.clone(),
+            repository: origin.url.to_string(),
+            path: path.clone(),
+            commit: origin.commit.clone(),
+        })?;
+    let shown = PathBuf::from(format!("{}:{path}", origin.url));
+    let (manifest, _) = parse_manifest(&shown, &bytes, Reading::Package)?;
+    check_id(id, &shown, &manifest)?;
+    Ok(manifest)
+}
+
+fn check_id(id: &PackageId, shown: &Path, manifest: &Manifest) -> Result<(), InstallError> {
+    let found = manifest.package_id();
+    match found {
+        Some(found) if found == id => Ok(()),
+        Some(found) => Err(InstallError::OtherPackage {
+            path: shown.to_path_buf(),
+            expected: id.to_string(),
+            found: found.to_string(),
+        }),
+        None => Err(InstallError::NotAPackage {
+            id: id.clone(),
+            path: shown.to_path_buf(),
+        }),
+    }
+}
+
+fn version_of(manifest: &Manifest) -> Version {
+    let package = manifest.package.as_ref();
+    let package = package.expect("a manifest whose id was checked has a package");
+    package.version.clone()
+}
