@@ -80,7 +80,7 @@ fn result(world: &World, arguments: &[&str], command: &str) -> Value {
     document(&ran, command)["result"].clone()
 }
 
-const RUN: &str = "The result of install, reinstall, verify --repair and hooks run";
+const RUN: &str = "The result of install, update, reinstall, verify --repair and hooks run";
 
 #[test]
 fn the_result_of_every_command_is_as_documented() {
@@ -96,6 +96,7 @@ fn the_result_of_every_command_is_as_documented() {
     check("An install hook record", &installed["hooks"][0]);
     for (arguments, command) in [
         (&["install"][..], "install"),
+        (&["update"], "update"),
         (&["reinstall"], "reinstall"),
         (&["verify", "--repair"], "verify"),
         (&["hooks", "run", LINT], "hooks run"),

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use vibe_core::PackageId;
 use vibe_core::hook::Phase;
 use vibe_core::specifier::Specifier;
+use vibe_core::version::parse_version;
+use vibe_core::{PackageId, RemoteUrl, Version};
 
 /// The longest time limit that an install hook can be given.
 const HOOK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -77,6 +78,9 @@ pub(crate) enum Command {
         after_help = "Example:\n  vibe install org.example/lint@^2.1"
     )]
     Install(InstallArguments),
+    /// Take what the requirements allow now, instead of what vibe.lock holds
+    #[command(after_help = "Example:\n  vibe update org.example/lint --dry-run")]
+    Update(UpdateArguments),
     /// Put packages back to what the lock says
     #[command(after_help = "Example:\n  vibe reinstall org.example/lint --force")]
     Reinstall(ReinstallArguments),
@@ -100,6 +104,7 @@ impl Command {
         match self {
             Command::Init(_) => "init",
             Command::Install(_) => "install",
+            Command::Update(_) => "update",
             Command::Reinstall(_) => "reinstall",
             Command::Verify(_) => "verify",
             Command::List => "list",
@@ -115,6 +120,7 @@ impl Command {
     pub(crate) fn run_options(&self) -> RunOptions {
         match self {
             Command::Install(arguments) => arguments.run.clone(),
+            Command::Update(arguments) => arguments.run.clone(),
             Command::Reinstall(arguments) => arguments.run.clone(),
             Command::Verify(arguments) => arguments.run.clone(),
             Command::Hooks(HooksCommand::Run(arguments)) => arguments.run.clone(),
@@ -154,9 +160,22 @@ pub(crate) struct InitArguments {
 /// The arguments of `install`.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
-    /// Packages to require: group/name, group/name@CONSTRAINT or path:DIR
+    /// Packages to require: group/name, group/name@CONSTRAINT, path:DIR, github:owner/repo[#REF]
+    /// or a git URL[#REF]
     #[arg(value_name = "SPEC", value_parser = Specifier::parse)]
     pub(crate) specs: Vec<Specifier>,
+    /// Require the package of this git repository
+    #[arg(long, value_name = "URL", value_parser = RemoteUrl::parse)]
+    pub(crate) git: Option<RemoteUrl>,
+    /// Require it at this tag
+    #[arg(long, requires = "git", conflicts_with_all = ["branch", "rev"])]
+    pub(crate) tag: Option<String>,
+    /// Require it at this branch
+    #[arg(long, requires = "git", conflicts_with = "rev")]
+    pub(crate) branch: Option<String>,
+    /// Require it at this revision: a commit, in full or its beginning
+    #[arg(long, requires = "git")]
+    pub(crate) rev: Option<String>,
     /// Fail if vibe.lock does not satisfy vibe.toml, and leave it as it is
     #[arg(long, visible_alias = "frozen")]
     pub(crate) locked: bool,
@@ -167,6 +186,26 @@ pub(crate) struct InstallArguments {
     #[arg(long, requires = "specs")]
     pub(crate) exact: bool,
     /// Also restore what install hooks changed in their own package
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Options of the run.
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// The arguments of `update`.
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArguments {
+    /// The packages, with what they need [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) packages: Vec<PackageId>,
+    /// Take exactly this version of the one package
+    #[arg(long, value_name = "V", requires = "packages", value_parser = parse_version)]
+    pub(crate) precise: Option<Version>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also give up changes and commits of yours in packages that are git clones
     #[arg(long)]
     pub(crate) force: bool,
     /// Options of the run.
@@ -397,6 +436,7 @@ mod tests {
         let options = "--no-hooks --hook-timeout 1m30s --no-wait";
         for line in [
             "install",
+            "update",
             "reinstall",
             "verify --repair",
             "hooks run org.example/a",

@@ -135,12 +135,14 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Manifest { .. } => ("manifest", USAGE),
         InstallError::ChangedMeanwhile { .. } => ("changed-meanwhile", FAILED),
         InstallError::NotYet { .. } => ("not-supported", FAILED),
-        InstallError::SpecNotYet { .. } => ("not-supported", FAILED),
+        InstallError::SpecIsNoPackage { .. } => ("not-a-package", USAGE),
+        InstallError::EmptyRepository { .. } => ("git", FAILED),
         InstallError::ReadLock { source } => ("read-lock", read_code(source, INTEGRITY)),
         InstallError::LockText { .. } => ("lock", INTEGRITY),
         InstallError::NoLock { .. } => ("no-lock", FAILED),
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
         InstallError::LockedAddition { .. } => ("locked-addition", OUT_OF_DATE),
+        InstallError::PreciseRefused { .. } => ("precise", USAGE),
         InstallError::LockIntegrity { .. } => ("lock-integrity", INTEGRITY),
         InstallError::NotInstalled { .. } => ("not-installed", FAILED),
         InstallError::NoSuchRegistry { .. } => ("no-such-registry", USAGE),
@@ -270,7 +272,6 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::AlreadyThere { .. }
         | InstallError::NoName { .. }
         | InstallError::ReadManifest { .. }
-        | InstallError::SpecNotYet { .. }
         | InstallError::NotYet { .. } => start_hint(error, paste),
         InstallError::ReadLock { .. }
         | InstallError::LockText { .. }
@@ -278,6 +279,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::LockOutOfDate { .. }
         | InstallError::LockedAddition { .. }
         | InstallError::LockIntegrity { .. }
+        | InstallError::PreciseRefused { .. }
         | InstallError::OtherTree { .. }
         | InstallError::OtherScripts { .. } => lock_hint(error, paste),
         InstallError::NotInstalled { .. }
@@ -298,6 +300,8 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::GitUrl { .. }
         | InstallError::Git { .. }
         | InstallError::NoPackageInRepository { .. }
+        | InstallError::SpecIsNoPackage { .. }
+        | InstallError::EmptyRepository { .. }
         | InstallError::LocalRepository { .. } => git_hint(error),
         InstallError::Selection { .. }
         | InstallError::Script { .. }
@@ -350,10 +354,6 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             }
             ReadError::Fs(_) => None,
         },
-        InstallError::SpecNotYet { .. } => {
-            let command = paste.line(&["install", "path:DIR"]);
-            Some(format!("clone it, and require the directory: {command}"))
-        }
         InstallError::NotYet { .. } => {
             Some("leave it out; registries that are directories, and paths, work".to_owned())
         }
@@ -381,6 +381,10 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::LockedAddition { id } => Some(format!(
             "add it without --locked: {}",
             paste.line(&["install", id.as_str()])
+        )),
+        InstallError::PreciseRefused { id, version, .. } => Some(format!(
+            "change what vibe.toml requires: {}",
+            paste.line(&["install", &format!("{id}@={version}")])
         )),
         InstallError::LockIntegrity { .. } => Some(format!(
             "restore vibe.lock from version control; or, if the places that vibe.toml states are \
@@ -475,6 +479,14 @@ fn git_hint(error: &InstallError) -> Option<String> {
             "a package has a vibe.toml at its root; name the directory that has one with `subdir`"
                 .to_owned(),
         ),
+        InstallError::SpecIsNoPackage { .. } => Some(
+            "a package has a vibe.toml at its root; one in a directory of the repository is \
+             required with `subdir` in vibe.toml"
+                .to_owned(),
+        ),
+        InstallError::EmptyRepository { .. } => {
+            Some("push a branch or a tag to it first".to_owned())
+        }
         InstallError::LocalRepository { id, .. } => Some(format!(
             "publish a version of {id} that names a repository others can reach"
         )),
@@ -855,10 +867,11 @@ mod tests {
             1,
             "paths, work",
         );
-        let spec = InstallError::SpecNotYet {
-            spec: "github:a/b".to_owned(),
+        let spec = InstallError::SpecIsNoPackage {
+            repository: "https://h/x".to_owned(),
+            commit: "0".repeat(40),
         };
-        check(&spec, "not-supported", 1, "vibe install path:DIR");
+        check(&spec, "not-a-package", 2, "`subdir`");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
 use vibe_core::hook::Phase;
 use vibe_core::text::escape;
-use vibe_core::{PackageId, SlotName, TreeId, Version};
+use vibe_core::{Constraint, PackageId, SlotName, TreeId, Version};
 use vibe_fetch::FetchError;
 use vibe_fs::error::shown;
 use vibe_fs::{FsError, ReadError};
@@ -72,11 +72,22 @@ pub enum InstallError {
         /// The file that asks for it.
         path: PathBuf,
     },
-    /// A SPEC on the command line names something that is not supported yet.
-    #[error("`{spec}` names a git source, which this version of vibe does not install")]
-    SpecNotYet {
-        /// The SPEC, escaped and without credentials.
-        spec: String,
+    /// A repository on the command line holds no package at its root.
+    #[error(
+        "{} has no package at its root, at commit {commit}",
+        escape(repository)
+    )]
+    SpecIsNoPackage {
+        /// The repository.
+        repository: String,
+        /// The commit.
+        commit: String,
+    },
+    /// A repository on the command line has neither a version nor a branch.
+    #[error("{} has no commit that could be installed", escape(repository))]
+    EmptyRepository {
+        /// The repository.
+        repository: String,
     },
     /// The lock could not be read.
     #[error("the lock cannot be read")]
@@ -110,6 +121,16 @@ pub enum InstallError {
     LockedAddition {
         /// The package.
         id: PackageId,
+    },
+    /// `--precise` with a version that the manifest does not take.
+    #[error("vibe.toml requires {id} {constraint}, which {version} does not satisfy")]
+    PreciseRefused {
+        /// The package.
+        id: PackageId,
+        /// The version asked for.
+        version: Version,
+        /// What is required.
+        constraint: Constraint,
     },
     /// The lock names another place than the manifest.
     #[error("vibe.lock does not agree with vibe.toml on where packages come from")]
@@ -147,18 +168,18 @@ pub enum InstallError {
         source: GitUrlError,
     },
     /// The address of a package's repository is none that is taken.
-    #[error("{id} cannot be taken from its git repository")]
+    #[error("{} cannot be taken from its git repository", package_text(id.as_ref()))]
     GitUrl {
-        /// The package.
-        id: PackageId,
+        /// The package, where it is known.
+        id: Option<PackageId>,
         /// Why.
         source: GitUrlError,
     },
     /// A repository did not give what was asked of it.
-    #[error("{id} cannot be taken from its git repository")]
+    #[error("{} cannot be taken from its git repository", package_text(id.as_ref()))]
     Git {
-        /// The package.
-        id: PackageId,
+        /// The package, where it is known.
+        id: Option<PackageId>,
         /// Why.
         source: Box<GitError>,
     },
@@ -444,6 +465,10 @@ pub enum InstallError {
         /// The directory's name.
         directory: String,
     },
+}
+
+fn package_text(id: Option<&PackageId>) -> &str {
+    id.map_or("the package", PackageId::as_str)
 }
 
 fn failed_hook(hook: &HookRecord) -> String {

@@ -1,6 +1,7 @@
 //! Reading a package from its source: its files, its manifest, and its hooks as selected here.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
@@ -16,7 +17,7 @@ use vibe_fetch::{
 };
 use vibe_fs::{read_bounded, stat_of};
 use vibe_plan::selection::{check_script_text, scripts_of, select};
-use vibe_slot::DirectoryPayload;
+use vibe_slot::{DirectoryPayload, PayloadSource as _};
 
 use crate::error::InstallError;
 use crate::project::parse_manifest;
@@ -116,6 +117,15 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
+    /// How many lines the file at `path` has.
+    pub(crate) fn lines_of(&self, path: &str) -> Option<usize> {
+        let mut bytes = Vec::new();
+        let path = RelPath::new(path).ok()?;
+        let reader = self.payload.open(&path).ok()?;
+        reader.take(LOCK_BYTES).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).lines().count())
+    }
+
     /// Its files.
     pub(crate) fn tree(&self) -> &Tree {
         &self.payload.tree

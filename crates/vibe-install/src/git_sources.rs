@@ -90,8 +90,8 @@ fn tag_of(version: &Version) -> String {
     format!("v{version}")
 }
 
-/// The versions that the tags of a repository name, each with its tag.
-fn tagged_versions(refs: &Refs) -> Vec<Version> {
+/// The versions that the tags of a repository name, ascending.
+pub(crate) fn tagged_versions(refs: &Refs) -> Vec<Version> {
     let names = refs.tags.keys().filter_map(|tag| tag.strip_prefix('v'));
     let mut versions: Vec<Version> = names.filter_map(|text| parse_version(text).ok()).collect();
     versions.sort();
@@ -169,7 +169,7 @@ impl<'a> GitSources<'a> {
         if let Some(held) = self.held_alone(id, |held| requirement.is_locked_by(held)) {
             return Ok(vec![held.version]);
         }
-        let refs = self.repositories.refs(id, &requirement.url)?;
+        let refs = self.repositories.refs(Some(id), &requirement.url)?;
         Ok(tagged_versions(&refs))
     }
 
@@ -193,7 +193,9 @@ impl<'a> GitSources<'a> {
                     GitReference::Rev(revision) => Wanted::Revision(revision),
                     GitReference::Default | GitReference::Range(_) => Wanted::Default,
                 };
-                let commit = self.repositories.commit(id, &requirement.url, &wanted)?;
+                let commit = self
+                    .repositories
+                    .commit(Some(id), &requirement.url, &wanted)?;
                 let origin = requirement.origin(commit.id.to_string());
                 let manifest = self.manifest_at(id, &origin, Some(&commit))?;
                 (version_of(&manifest), origin.commit)
@@ -228,7 +230,7 @@ impl<'a> GitSources<'a> {
         if let Some(held) = self.held_alone(id, |held| is_published_at(held, url)) {
             return Ok(vec![held.version]);
         }
-        match self.repositories.refs(id, url) {
+        match self.repositories.refs(Some(id), url) {
             Ok(refs) => Ok(tagged_versions(&refs)),
             Err(InstallError::Git { source, .. })
                 if matches!(*source, GitError::NotARepository { .. }) =>
@@ -269,7 +271,9 @@ impl<'a> GitSources<'a> {
             return Ok(commit);
         }
         let tag = tag_of(version);
-        let commit = self.repositories.commit(id, url, &Wanted::Tag(&tag))?;
+        let commit = self
+            .repositories
+            .commit(Some(id), url, &Wanted::Tag(&tag))?;
         Ok(commit.id.to_string())
     }
 
@@ -320,6 +324,45 @@ fn is_published_at(held: &LockedPackage, url: &RemoteUrl) -> bool {
     is_here && held.subdir.is_none() && held.reference.as_deref() == Some(&*tag)
 }
 
+/// The package at the root of the repository `url` at `reference`.
+pub(crate) fn id_in_repository(
+    repositories: &Repositories<'_>,
+    url: &RemoteUrl,
+    reference: &GitReference,
+) -> Result<PackageId, InstallError> {
+    let tag;
+    let wanted = match reference {
+        GitReference::Tag(tag) => Wanted::Tag(tag),
+        GitReference::Branch(branch) => Wanted::Branch(branch),
+        GitReference::Rev(revision) => Wanted::Revision(revision),
+        GitReference::Default => Wanted::Default,
+        GitReference::Range(constraint) => {
+            let refs = repositories.refs(None, url)?;
+            let versions = tagged_versions(&refs);
+            let newest = versions.iter().rev().find(|v| constraint.matches(v));
+            tag = newest.map(tag_of).unwrap_or_default();
+            Wanted::Tag(&tag)
+        }
+    };
+    let commit = repositories.commit(None, url, &wanted)?;
+    let absent = || InstallError::SpecIsNoPackage {
+        repository: url.to_string(),
+        commit: commit.id.to_string(),
+    };
+    let blob = commit
+        .database
+        .blob_at(&commit.id, MANIFEST_NAME, MANIFEST_BYTES);
+    let bytes = blob
+        .map_err(|source| InstallError::Git {
+            id: None,
+            source: Box::new(source),
+        })?
+        .ok_or_else(absent)?;
+    let shown = PathBuf::from(format!("{url}:{MANIFEST_NAME}"));
+    let (manifest, _) = parse_manifest(&shown, &bytes, Reading::Package)?;
+    manifest.package_id().cloned().ok_or_else(absent)
+}
+
 /// The manifest in `commit`, which is the one of `id`.
 fn read_manifest(
     id: &PackageId,
@@ -333,7 +376,7 @@ fn read_manifest(
     let blob = commit.database.blob_at(&commit.id, &path, MANIFEST_BYTES);
     let bytes = blob
         .map_err(|source| InstallError::Git {
-            id: id.clone(),
+            id: Some(id.clone()),
             source: Box::new(source),
         })?
         .ok_or_else(|| InstallError::NoPackageInRepository {

@@ -1,17 +1,12 @@
 //! `vibe install`: the pipeline from manifest to slots.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use vibe_core::formats::diagnostic::Position;
-use vibe_core::formats::manifest::{Dependency, DependencySource, Manifest};
-use vibe_core::formats::manifest_edit::{RequirementEdit, new_project, set_requirement};
+use vibe_core::Event;
+use vibe_core::formats::manifest_edit::new_project;
 use vibe_core::plan::{HookDecision, Step};
 use vibe_core::specifier::Specifier;
-use vibe_core::{Constraint, Event, PackageId};
-use vibe_fs::canonical_directory;
 use vibe_plan::gate::{Gate, GateInputs, gate};
 
+use crate::additions::{GitAddition, added, edited_manifest};
 use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
@@ -21,7 +16,7 @@ use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
-use crate::resolution::{ResolveRequest, resolve_anew, resolve_targets};
+use crate::resolution::{ResolveRequest, Targets, resolve_anew, resolve_targets};
 use crate::settings::{Context, Settings, switches_on};
 use crate::sources::Sources;
 use crate::summary::{package_summaries, package_summaries_unread, tell_notes};
@@ -31,6 +26,8 @@ use crate::summary::{package_summaries, package_summaries_unread, tell_notes};
 pub struct InstallRequest {
     /// Packages to add.
     pub specs: Vec<Specifier>,
+    /// Packages of repositories to add.
+    pub git: Vec<GitAddition>,
     /// Write `=` constraints for added packages.
     pub exact: bool,
     /// `--locked`: `vibe.toml` and `vibe.lock` stay as they are, or the run fails.
@@ -41,13 +38,11 @@ pub struct InstallRequest {
     pub force: bool,
 }
 
-/// What is being added: the requirements with the command line's, and how each is written.
-struct Added {
-    requires: BTreeMap<PackageId, Dependency>,
-    /// The packages whose requirement is written, with the edit where it is known before solving.
-    edits: BTreeMap<PackageId, Option<RequirementEdit>>,
-    /// The packages that do not keep their locked version, since another one is asked for.
-    released: Vec<PackageId>,
+impl InstallRequest {
+    /// Whether packages are to be added.
+    fn adds(&self) -> bool {
+        !(self.specs.is_empty() && self.git.is_empty())
+    }
 }
 
 /// Runs the pipeline.
@@ -57,14 +52,14 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
         refuse_reentry(context.settings, &project, "install")?;
     }
     warn_of_manifest(context, &project);
-    if request.specs.is_empty() && is_empty(&project)? {
+    if !request.adds() && is_empty(&project)? {
         return Ok(RunReport {
             up_to_date: true,
             dry_run: request.dry_run,
             ..RunReport::default()
         });
     }
-    let plain = request.specs.is_empty() && !request.force;
+    let plain = !request.adds() && !request.force;
     if plain && let Some(report) = nothing_to_do(context, &project, request.dry_run)? {
         return Ok(report);
     }
@@ -97,7 +92,7 @@ fn find_or_start(
     request: &InstallRequest,
 ) -> Result<(Project, bool), InstallError> {
     let start = &context.settings.start;
-    if request.specs.is_empty() || request.locked {
+    if !request.adds() || request.locked {
         return Ok((Project::require(start)?, false));
     }
     if let Some(project) = Project::find(start)? {
@@ -170,11 +165,11 @@ fn work(
     request: &InstallRequest,
     opened: Opened,
 ) -> Result<RunReport, InstallError> {
-    let added = added(context, project, request)?;
+    let repositories = Repositories::new(context, project.root.clone());
+    let added = added(context, project, &repositories, request)?;
     if let (true, Some(id)) = (request.locked, added.edits.keys().next()) {
         return Err(InstallError::LockedAddition { id: id.clone() });
     }
-    let repositories = Repositories::new(context, project.root.clone());
     let sources = Sources::open(project, &repositories, &added.requires)?;
     let lock = project.read_lock()?;
     let resolve_request = ResolveRequest {
@@ -182,31 +177,15 @@ fn work(
         lock: lock.as_ref().map(|lock| &lock.lock),
         released: &added.released,
         locked: request.locked,
+        precise: None,
     };
     let targets = resolve_targets(project, &sources, &resolve_request, context.observer)?;
     let gate = hook_gate(context.settings, project);
-    let memory = freshness::remember(context, project, gate.decision())?;
     let scope = Scope {
         force: request.force,
         ..Scope::default()
     };
-    let plan_of = |targets| {
-        let plan_request = PlanRequest {
-            targets,
-            decision: gate.decision(),
-            memory: memory.as_ref().map(|memory| &memory.file),
-            scope,
-        };
-        plan(context, project, plan_request)
-    };
-    let planned = match plan_of(targets) {
-        // A package, now that it was read, requires something else than the lock says.
-        Err(InstallError::LockOutOfDate { .. }) if !request.locked => {
-            let observer = context.observer;
-            plan_of(resolve_anew(project, &sources, &resolve_request, observer)?)?
-        }
-        planned => planned?,
-    };
+    let planned = plan_targets(context, project, &sources, &resolve_request, targets, scope)?;
     let manifest = edited_manifest(project, &added, &planned, request)?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);
@@ -218,8 +197,37 @@ fn work(
     finish(context, project, &planned, &commit, ending, opened)
 }
 
+/// The plan for `targets`, which `request` resolved to. A package that, now that it is read,
+/// requires something else than the lock says is resolved anew.
+pub(crate) fn plan_targets(
+    context: &Context<'_>,
+    project: &Project,
+    sources: &Sources<'_>,
+    request: &ResolveRequest<'_>,
+    targets: Targets,
+    scope: Scope<'_>,
+) -> Result<Planned, InstallError> {
+    let gate = hook_gate(context.settings, project);
+    let memory = freshness::remember(context, project, gate.decision())?;
+    let plan_of = |targets| {
+        let plan_request = PlanRequest {
+            targets,
+            decision: gate.decision(),
+            memory: memory.as_ref().map(|memory| &memory.file),
+            scope,
+        };
+        plan(context, project, plan_request)
+    };
+    match plan_of(targets) {
+        Err(InstallError::LockOutOfDate { .. }) if !request.locked => {
+            plan_of(resolve_anew(project, sources, request, context.observer)?)
+        }
+        planned => planned,
+    }
+}
+
 /// The text of the new lock; `None` where the one there says the same.
-fn changed_lock(planned: &Planned, lock: Option<&LockFile>) -> Option<String> {
+pub(crate) fn changed_lock(planned: &Planned, lock: Option<&LockFile>) -> Option<String> {
     let same = lock.is_some_and(|lock| lock.lock == planned.lock);
     (!same).then(|| planned.lock.render())
 }
@@ -307,7 +315,7 @@ fn held_anew(planned: &Planned) -> bool {
     })
 }
 
-fn warn_of_manifest(context: &Context<'_>, project: &Project) {
+pub(crate) fn warn_of_manifest(context: &Context<'_>, project: &Project) {
     for warning in &project.manifest.warnings {
         let place = warning
             .position
@@ -320,195 +328,5 @@ fn warn_of_manifest(context: &Context<'_>, project: &Project) {
             .unwrap_or_default();
         let text = format!("vibe.toml{place}: {warning}{hint}");
         context.observer.observe(&Event::Warning(text));
-    }
-}
-
-/// The root's requirements with those of the command line.
-fn added(
-    context: &Context<'_>,
-    project: &Project,
-    request: &InstallRequest,
-) -> Result<Added, InstallError> {
-    let mut added = Added {
-        requires: project.manifest.requires.clone(),
-        edits: BTreeMap::new(),
-        released: Vec::new(),
-    };
-    for spec in &request.specs {
-        match spec {
-            Specifier::Git { url, .. } => {
-                return Err(InstallError::SpecNotYet {
-                    spec: url.to_string(),
-                });
-            }
-            Specifier::Package { id, constraint } => {
-                add_package(&mut added, id, constraint.as_ref(), request.exact)
-            }
-            Specifier::Path(directory) => add_path(&mut added, context, project, directory)?,
-        }
-    }
-    Ok(added)
-}
-
-/// What is required already stays as it is unless the command line says otherwise: with another
-/// constraint, or with `exact`, which pins the version that is chosen.
-fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint>, exact: bool) {
-    let known = added.requires.contains_key(id);
-    if constraint.is_none() && known {
-        if exact {
-            added.edits.insert(id.clone(), None);
-        }
-        return;
-    }
-    let edit = constraint.filter(|_| !exact).cloned();
-    let constraint = constraint.cloned().unwrap_or_else(Constraint::any);
-    let dependency = with_constraint(added.requires.remove(id), constraint);
-    added.requires.insert(id.clone(), dependency);
-    let edit = edit.map(RequirementEdit::Constraint);
-    added.edits.insert(id.clone(), edit);
-    added.released.push(id.clone());
-}
-
-/// The requirement `known` with another constraint, as the edit of the manifest leaves it: from the
-/// registry or the path that it names.
-fn with_constraint(known: Option<Dependency>, constraint: Constraint) -> Dependency {
-    let source = match known.as_ref().map(|known| &known.source) {
-        Some(DependencySource::Path { path, .. }) => DependencySource::Path {
-            path: path.clone(),
-            constraint: Some(constraint),
-        },
-        Some(DependencySource::Registry { registry, .. }) => DependencySource::Registry {
-            constraint,
-            registry: registry.clone(),
-        },
-        _ => DependencySource::Registry {
-            constraint,
-            registry: None,
-        },
-    };
-    match known {
-        Some(known) => Dependency { source, ..known },
-        None => new_dependency(source),
-    }
-}
-
-fn add_path(
-    added: &mut Added,
-    context: &Context<'_>,
-    project: &Project,
-    directory: &str,
-) -> Result<(), InstallError> {
-    let canonical = canonical_directory(&context.settings.directory.join(directory))?;
-    let manifest: Manifest = crate::sources::read_manifest(&canonical)?;
-    let Some(package) = manifest.package else {
-        return Err(InstallError::NotAPackageDirectory { path: canonical });
-    };
-    let path = match Path::new(directory).is_absolute() {
-        true => directory.to_owned(),
-        false => from_root(&project.root, &canonical),
-    };
-    let source = DependencySource::Path {
-        path: path.clone(),
-        constraint: None,
-    };
-    let known = added
-        .requires
-        .get(&package.id)
-        .map(|dependency| &dependency.source);
-    if known == Some(&source) {
-        return Ok(());
-    }
-    added
-        .requires
-        .insert(package.id.clone(), new_dependency(source));
-    added.released.push(package.id.clone());
-    added
-        .edits
-        .insert(package.id, Some(RequirementEdit::Path(path)));
-    Ok(())
-}
-
-fn new_dependency(source: DependencySource) -> Dependency {
-    Dependency {
-        source,
-        items: None,
-        alias: None,
-        install_hook: None,
-        uninstall_hook: None,
-        materialization: None,
-        position: Position { line: 1, column: 1 },
-    }
-}
-
-/// `target` as seen from `root`, both canonical, with forward slashes.
-fn from_root(root: &Path, target: &Path) -> String {
-    let common = root
-        .components()
-        .zip(target.components())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let ups = root.components().count() - common;
-    let names = target.components().skip(common);
-    let parts: Vec<String> = std::iter::repeat_n("..".to_owned(), ups)
-        .chain(names.map(|name| name.as_os_str().to_string_lossy().into_owned()))
-        .collect();
-    match common {
-        // Another drive: there is no way from one to the other.
-        0 => target.to_string_lossy().into_owned(),
-        _ if parts.is_empty() => ".".to_owned(),
-        _ => parts.join("/"),
-    }
-}
-
-/// The manifest's new text; `None` where nothing is added.
-fn edited_manifest(
-    project: &Project,
-    added: &Added,
-    planned: &Planned,
-    request: &InstallRequest,
-) -> Result<Option<String>, InstallError> {
-    let started = project.manifest_text.is_none();
-    let before = project
-        .manifest_text
-        .clone()
-        .unwrap_or_else(|| new_project(project.name()));
-    let mut text = before.clone();
-    for (id, edit) in &added.edits {
-        let edit = match edit {
-            Some(edit) => edit.clone(),
-            None => {
-                let version = &planned
-                    .lock
-                    .get(id)
-                    .expect("what is added was resolved")
-                    .version;
-                RequirementEdit::Constraint(match request.exact {
-                    true => Constraint::exact(version),
-                    false => Constraint::caret(version),
-                })
-            }
-        };
-        text = set_requirement(&text, id, &edit).map_err(|diagnostic| InstallError::Manifest {
-            path: project.layout.manifest(),
-            diagnostic: Box::new(diagnostic),
-        })?;
-    }
-    Ok((started || text != before).then_some(text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_written_as_the_root_sees_it() {
-        for (root, target, expected) in [
-            ("/a/b", "/a/b", "."),
-            ("/a/b", "/a/b/c/d", "c/d"),
-            ("/a/b", "/a/c", "../c"),
-            ("/a/b", "/x", "../../x"),
-        ] {
-            assert_eq!(from_root(Path::new(root), Path::new(target)), expected);
-        }
     }
 }

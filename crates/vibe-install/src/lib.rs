@@ -3,6 +3,7 @@
 //! Everything above this crate talks to people; everything below touches one part of the world.
 //! Here those parts are put in order, and what happened comes back as data.
 
+mod additions;
 mod commit;
 mod error;
 mod evidence;
@@ -16,6 +17,7 @@ mod init;
 mod inspect;
 mod install;
 mod interpreters;
+mod moves;
 mod opening;
 mod planning;
 mod project;
@@ -27,14 +29,17 @@ mod run_record;
 mod settings;
 mod sources;
 mod summary;
+mod update;
 mod verify;
 pub mod wording;
 
+pub use additions::GitAddition;
 pub use error::{InstallError, Unsolved};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};
 pub use inspect::{hooks_list, hooks_log, list, runs_list, runs_show};
 pub use install::{InstallRequest, install};
+pub use moves::{HookChange, HookChangeKind, LockedPoint, PackageMove};
 pub use repair::{RepairRequest, repair};
 pub use report::{
     Finding, FindingKind, HookLog, HookStatus, PackageSummary, PhaseSummary, RunReport,
@@ -42,6 +47,7 @@ pub use report::{
 };
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
 pub use settings::{Context, Settings};
+pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;
 pub use vibe_fs::{EntryKind, FsError, ReadError};

@@ -99,6 +99,13 @@ struct Leftovers {
 }
 
 impl Planned {
+    /// How many lines the script of the package `id` has, where the package was read.
+    pub(crate) fn script_lines(&self, id: &PackageId, script: &str) -> Option<usize> {
+        let mut packages = self.packages.values();
+        let package = packages.find(|package| package.target.id == *id)?;
+        package.fetched.as_ref()?.lines_of(script)
+    }
+
     /// The package in `slot`.
     pub(crate) fn package(&self, slot: &SlotName) -> Option<&PlannedPackage> {
         self.packages.get(slot)

@@ -8,6 +8,7 @@ use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::plan::{PlacePlan, Step};
 use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, TreeId};
 
+use crate::moves::PackageMove;
 use crate::run_record::HookRecord;
 
 /// What `install`, `reinstall` and `verify --repair` did, or would do.
@@ -26,6 +27,8 @@ pub struct RunReport {
     pub packages: Vec<PackageSummary>,
     /// What became of each hook that was due.
     pub hooks: Vec<HookRecord>,
+    /// What an update moves.
+    pub moves: Vec<PackageMove>,
     /// Who holds install hooks back in this run, in words, if anybody does.
     #[serde(skip)]
     pub held_by: Option<&'static str>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::GitReference;
 use vibe_core::{PackageId, RemoteUrl};
 use vibe_git::{CommitId, Database, GitError, Refs, Wanted};
@@ -43,7 +44,11 @@ impl<'a> Repositories<'a> {
     }
 
     /// The tags and branches of the repository of `id`.
-    pub(crate) fn refs(&self, id: &PackageId, url: &RemoteUrl) -> Result<Arc<Refs>, InstallError> {
+    pub(crate) fn refs(
+        &self,
+        id: Option<&PackageId>,
+        url: &RemoteUrl,
+    ) -> Result<Arc<Refs>, InstallError> {
         let known = lock(&self.refs).get(url).cloned();
         if let Some(refs) = known {
             return Ok(refs);
@@ -64,7 +69,7 @@ impl<'a> Repositories<'a> {
     /// The commit of the repository of `id` that is `wanted`.
     pub(crate) fn commit(
         &self,
-        id: &PackageId,
+        id: Option<&PackageId>,
         url: &RemoteUrl,
         wanted: &Wanted<'_>,
     ) -> Result<Commit, InstallError> {
@@ -109,31 +114,43 @@ impl<'a> Repositories<'a> {
             .commit
             .parse()
             .expect("a commit is 40 hex digits, from the lock or from a repository");
-        self.commit(id, &origin.url, &Wanted::Commit(commit))
+        self.commit(Some(id), &origin.url, &Wanted::Commit(commit))
+    }
+
+    /// Whether commit `new` of the repository of `package` comes after `old`, as far as the history
+    /// that is here tells.
+    pub(crate) fn follows(&self, package: &LockedPackage, old: &str, new: &str) -> bool {
+        let (LockedSource::Git(url), Ok(old), Ok(new)) =
+            (&package.source, old.parse(), new.parse())
+        else {
+            return false;
+        };
+        self.commit(Some(&package.id), url, &Wanted::Commit(new))
+            .is_ok_and(|commit| commit.database.is_ancestor(&old, &new).unwrap_or(false))
     }
 
     /// Refuses a repository that may not be asked: one whose transport protects nothing, unless
     /// the user names its host, and any on a network where none is to be used.
-    fn check(&self, id: &PackageId, url: &RemoteUrl) -> Result<(), InstallError> {
+    fn check(&self, id: Option<&PackageId>, url: &RemoteUrl) -> Result<(), InstallError> {
         let allowed = &self.context.settings.config.insecure_hosts;
         url.check_protected(allowed)
             .map_err(|source| InstallError::GitUrl {
-                id: id.clone(),
+                id: id.cloned(),
                 source,
             })
     }
 
-    fn not_yet(&self, id: &PackageId, url: &RemoteUrl) -> InstallError {
+    fn not_yet(&self, id: Option<&PackageId>, url: &RemoteUrl) -> InstallError {
         InstallError::NotYet {
-            what: format!("the git source of {id}"),
+            what: format!("the git source of {id:?}"),
             path: url.as_str().into(),
         }
     }
 }
 
-fn git_error(id: &PackageId, source: GitError) -> InstallError {
+fn git_error(id: Option<&PackageId>, source: GitError) -> InstallError {
     InstallError::Git {
-        id: id.clone(),
+        id: id.cloned(),
         source: Box::new(source),
     }
 }

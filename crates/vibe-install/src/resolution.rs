@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Dependency;
-use vibe_core::{Event, Observer, PackageId, Requirements, Version};
+use vibe_core::{Constraint, Event, Observer, PackageId, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
 use vibe_resolver::lock_check::{Asked, LockProblem, LockProblemKind, check_lock};
 use vibe_resolver::{Request, ResolveError, resolve};
@@ -24,6 +24,8 @@ pub(crate) struct ResolveRequest<'a> {
     pub released: &'a [PackageId],
     /// `--locked`: the lock must satisfy, or the run fails.
     pub locked: bool,
+    /// A package and the one version of it that is wanted.
+    pub precise: Option<(&'a PackageId, &'a Version)>,
 }
 
 /// The packages, by id.
@@ -151,7 +153,10 @@ fn solve(
 ) -> Result<Targets, InstallError> {
     sources.git.hold(held_entries(request, lock));
     sources.git.answer_only_held(true);
-    let root = sources.constraints(request.requires)?;
+    let mut root = sources.constraints(request.requires)?;
+    if let Some((id, version)) = request.precise {
+        pin(&mut root, id, version)?;
+    }
     // A locked version that a requirement of the root no longer takes is touched, and free.
     let is_held = |package: &LockedPackage| {
         !request.released.contains(&package.id)
@@ -211,6 +216,25 @@ fn solve(
             Ok((id, target))
         })
         .collect()
+}
+
+/// Requires just `version` of `id`, which what is required of it must take.
+fn pin(
+    root: &mut BTreeMap<PackageId, Constraint>,
+    id: &PackageId,
+    version: &Version,
+) -> Result<(), InstallError> {
+    match root.get(id) {
+        Some(constraint) if !constraint.matches(version) => Err(InstallError::PreciseRefused {
+            id: id.clone(),
+            version: version.clone(),
+            constraint: constraint.clone(),
+        }),
+        _ => {
+            root.insert(id.clone(), Constraint::exact(version));
+            Ok(())
+        }
+    }
 }
 
 /// The entries of `lock` that stay at their commit.

@@ -607,7 +607,7 @@ fn git_requirement(
         true => join_stated(base, url.path())
             .parse()
             .map_err(|source| InstallError::GitUrl {
-                id: required.id.clone(),
+                id: Some(required.id.clone()),
                 source,
             })?,
         false => url.clone(),

@@ -173,6 +173,7 @@ fn outcome(
     match &arguments.command {
         Command::Init(arguments) => init::run(&app, arguments),
         Command::Install(arguments) => install::install(&app, arguments),
+        Command::Update(arguments) => install::update(&app, arguments),
         Command::Reinstall(arguments) => install::reinstall(&app, arguments),
         Command::Verify(arguments) => verify::run(&app, arguments),
         Command::List => list::run(&app),

@@ -4,8 +4,9 @@ use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, RawString, Table, 
 
 use crate::formats::decode::decode;
 use crate::formats::diagnostic::Diagnostic;
-use crate::formats::manifest::without_kind;
+use crate::formats::manifest::{GitReference, without_kind};
 use crate::formats::reader::parse_document;
+use crate::git_url::RemoteUrl;
 use crate::identifier::PackageId;
 use crate::version::Constraint;
 
@@ -16,6 +17,13 @@ pub enum RequirementEdit {
     Constraint(Constraint),
     /// The package in this directory, relative to the manifest.
     Path(String),
+    /// The package at the root of this repository.
+    Git {
+        /// The repository.
+        url: RemoteUrl,
+        /// What is required of it.
+        reference: GitReference,
+    },
 }
 
 /// Keys of a requirement that a path takes the place of.
@@ -131,6 +139,25 @@ fn new_entry(edit: &RequirementEdit) -> Value {
             table.insert("path", path.as_str().into());
             table.into()
         }
+        RequirementEdit::Git { url, reference } => {
+            let mut table = InlineTable::new();
+            table.insert("git", url.as_str().into());
+            if let Some((key, text)) = reference_entry(reference) {
+                table.insert(key, text.into());
+            }
+            table.into()
+        }
+    }
+}
+
+/// The key and the value that say `reference`; `None` for the default branch.
+fn reference_entry(reference: &GitReference) -> Option<(&'static str, &str)> {
+    match reference {
+        GitReference::Tag(tag) => Some(("tag", tag)),
+        GitReference::Branch(branch) => Some(("branch", branch)),
+        GitReference::Rev(revision) => Some(("rev", revision)),
+        GitReference::Range(constraint) => Some(("version", constraint.as_str())),
+        GitReference::Default => None,
     }
 }
 
@@ -172,6 +199,7 @@ fn change(entry: &mut Item, id: &PackageId, edit: &RequirementEdit) -> Result<bo
             Ok(set_string(entry, "version", constraint.as_str()))
         }
         RequirementEdit::Path(path) => Ok(set_path(entry, path)),
+        RequirementEdit::Git { url, reference } => Ok(set_git(entry, url, reference)),
     }
 }
 
@@ -209,6 +237,24 @@ fn set_path(entry: &mut Item, path: &str) -> bool {
         }
     }
     set_string(entry, "path", path)
+}
+
+/// A repository at its reference takes the place of every other source.
+fn set_git(entry: &mut Item, url: &RemoteUrl, reference: &GitReference) -> bool {
+    let pin = reference_entry(reference);
+    let keeps = |key: &str| key == "git" || pin.is_some_and(|(kept, _)| kept == key);
+    let mut changed = set_string(entry, "git", url.as_str());
+    if let Some((key, text)) = pin {
+        changed |= set_string(entry, key, text);
+    }
+    // What is there last keeps the blanks before the closing brace, so the new keys come first.
+    if let Some(table) = entry.as_table_like_mut() {
+        let others = SOURCE_KEYS.into_iter().chain(["path"]);
+        for key in others.filter(|key| !keeps(key)) {
+            changed |= table.remove(key).is_some();
+        }
+    }
+    changed
 }
 
 fn set_string(table: &mut Item, key: &str, text: &str) -> bool {
@@ -274,6 +320,44 @@ mod tests {
             constraint("1"),
             "[project]\nname = \"x\"\n[requires]\ncapabilities = []\n\n[requires.packages]\n\"a/b\" = \"1\"\n[workspace]\n",
         );
+    }
+
+    #[test]
+    fn a_repository_takes_the_place_of_another_source() {
+        let git = |reference| RequirementEdit::Git {
+            url: "https://h/x".parse().unwrap(),
+            reference,
+        };
+        let project = "[project]\nname = \"x\"\n[requires.packages]\n";
+        for (before, reference, after) in [
+            (
+                "",
+                GitReference::Tag("v1".to_owned()),
+                "{ git = \"https://h/x\", tag = \"v1\" }",
+            ),
+            (
+                "\"a/b\" = \"^1\" # why\n",
+                GitReference::Range("^2".parse().unwrap()),
+                "{ git = \"https://h/x\", version = \"^2\" } # why",
+            ),
+            (
+                "\"a/b\" = { path = \"../b\", materialization = \"hardlink\" }\n",
+                GitReference::Branch("main".to_owned()),
+                "{ materialization = \"hardlink\", git = \"https://h/x\", branch = \"main\" }",
+            ),
+            (
+                "\"a/b\" = { git = \"https://h/x\", tag = \"v1\" }\n",
+                GitReference::Rev("0f".to_owned()),
+                "{ git = \"https://h/x\", rev = \"0f\" }",
+            ),
+        ] {
+            let before = format!("{project}{before}");
+            check(
+                &before,
+                git(reference),
+                &format!("{project}\"a/b\" = {after}\n"),
+            );
+        }
     }
 
     #[test]

@@ -1,0 +1,330 @@
+//! What a command line adds to the requirements, and how the manifest says it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use vibe_core::formats::diagnostic::Position;
+use vibe_core::formats::manifest::{Dependency, DependencySource, GitReference, Manifest};
+use vibe_core::formats::manifest_edit::{RequirementEdit, new_project, set_requirement};
+use vibe_core::git_url::GitUrlError;
+use vibe_core::specifier::Specifier;
+use vibe_core::{Constraint, PackageId, RemoteUrl};
+use vibe_fs::canonical_directory;
+
+use crate::error::InstallError;
+use crate::git_sources::{id_in_repository, tagged_versions};
+use crate::install::InstallRequest;
+use crate::planning::Planned;
+use crate::project::Project;
+use crate::repositories::Repositories;
+use crate::settings::Context;
+
+/// A package of a repository that is to be required.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GitAddition {
+    /// The repository; a local path is relative to the working directory.
+    pub url: RemoteUrl,
+    /// What is required of it; `None`: the newest version that it tags, else its default branch.
+    pub reference: Option<GitReference>,
+}
+
+/// What is being added: the requirements with the command line's, and how each is written.
+pub(crate) struct Added {
+    /// All requirements of the root.
+    pub requires: BTreeMap<PackageId, Dependency>,
+    /// The packages whose requirement is written, with the edit where it is known before solving.
+    pub edits: BTreeMap<PackageId, Option<RequirementEdit>>,
+    /// The packages that do not keep their locked version, since another one is asked for.
+    pub released: Vec<PackageId>,
+}
+
+/// The root's requirements with those of the command line.
+pub(crate) fn added(
+    context: &Context<'_>,
+    project: &Project,
+    repositories: &Repositories<'_>,
+    request: &InstallRequest,
+) -> Result<Added, InstallError> {
+    let mut added = Added {
+        requires: project.manifest.requires.clone(),
+        edits: BTreeMap::new(),
+        released: Vec::new(),
+    };
+    for spec in &request.specs {
+        match spec {
+            Specifier::Git { url, reference } => {
+                let url = local_from_root(context, project, url)?;
+                let reference = match reference {
+                    Some(name) => named_reference(repositories, &url, name)?,
+                    None => newest_reference(repositories, &url)?,
+                };
+                add_git(&mut added, repositories, url, reference)?;
+            }
+            Specifier::Package { id, constraint } => {
+                add_package(&mut added, id, constraint.as_ref(), request.exact)
+            }
+            Specifier::Path(directory) => add_path(&mut added, context, project, directory)?,
+        }
+    }
+    for addition in &request.git {
+        let url = local_from_root(context, project, &addition.url)?;
+        let reference = match &addition.reference {
+            Some(reference) => reference.clone(),
+            None => newest_reference(repositories, &url)?,
+        };
+        add_git(&mut added, repositories, url, reference)?;
+    }
+    Ok(added)
+}
+
+/// `url` as the root sees it: a local path of the command line is relative to the working directory.
+fn local_from_root(
+    context: &Context<'_>,
+    project: &Project,
+    url: &RemoteUrl,
+) -> Result<RemoteUrl, InstallError> {
+    let path = Path::new(url.path());
+    if !url.is_local() || path.is_absolute() {
+        return Ok(url.clone());
+    }
+    let directory = canonical_directory(&context.settings.directory.join(path))?;
+    from_root(&project.root, &directory)
+        .parse()
+        .map_err(url_error)
+}
+
+fn url_error(source: GitUrlError) -> InstallError {
+    InstallError::GitUrl { id: None, source }
+}
+
+/// The tag, branch or revision that `name` is in the repository.
+fn named_reference(
+    repositories: &Repositories<'_>,
+    url: &RemoteUrl,
+    name: &str,
+) -> Result<GitReference, InstallError> {
+    let refs = repositories.refs(None, url)?;
+    let name = name.to_owned();
+    Ok(if refs.tags.contains_key(&name) {
+        GitReference::Tag(name)
+    } else if refs.branches.contains_key(&name) {
+        GitReference::Branch(name)
+    } else {
+        GitReference::Rev(name)
+    })
+}
+
+/// What is required of a repository of which nothing is said: the newest version that it tags, and
+/// where there is none its default branch.
+fn newest_reference(
+    repositories: &Repositories<'_>,
+    url: &RemoteUrl,
+) -> Result<GitReference, InstallError> {
+    let refs = repositories.refs(None, url)?;
+    let versions = tagged_versions(&refs);
+    let released = versions.iter().filter(|version| version.pre.is_empty());
+    if let Some(newest) = released.max().or(versions.last()) {
+        return Ok(GitReference::Range(Constraint::caret(newest)));
+    }
+    let branch = refs.default_branch.clone();
+    branch
+        .map(GitReference::Branch)
+        .ok_or_else(|| InstallError::EmptyRepository {
+            repository: url.to_string(),
+        })
+}
+
+/// Requires the package whose manifest is at `reference` of the repository.
+fn add_git(
+    added: &mut Added,
+    repositories: &Repositories<'_>,
+    url: RemoteUrl,
+    reference: GitReference,
+) -> Result<(), InstallError> {
+    let id = id_in_repository(repositories, &url, &reference)?;
+    let source = DependencySource::Git {
+        url: url.clone(),
+        reference: reference.clone(),
+        subdir: None,
+    };
+    if added.requires.get(&id).map(|known| &known.source) == Some(&source) {
+        return Ok(());
+    }
+    added.requires.insert(id.clone(), new_dependency(source));
+    added.released.push(id.clone());
+    let edit = RequirementEdit::Git { url, reference };
+    added.edits.insert(id, Some(edit));
+    Ok(())
+}
+
+/// What is required already stays as it is unless the command line says otherwise: with another
+/// constraint, or with `exact`, which pins the version that is chosen.
+fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint>, exact: bool) {
+    let known = added.requires.contains_key(id);
+    if constraint.is_none() && known {
+        if exact {
+            added.edits.insert(id.clone(), None);
+        }
+        return;
+    }
+    let edit = constraint.filter(|_| !exact).cloned();
+    let constraint = constraint.cloned().unwrap_or_else(Constraint::any);
+    let dependency = with_constraint(added.requires.remove(id), constraint);
+    added.requires.insert(id.clone(), dependency);
+    let edit = edit.map(RequirementEdit::Constraint);
+    added.edits.insert(id.clone(), edit);
+    added.released.push(id.clone());
+}
+
+/// The requirement `known` with another constraint, as the edit of the manifest leaves it: from the
+/// registry or the path that it names.
+fn with_constraint(known: Option<Dependency>, constraint: Constraint) -> Dependency {
+    let source = match known.as_ref().map(|known| &known.source) {
+        Some(DependencySource::Git {
+            url,
+            reference: GitReference::Range(_),
+            subdir,
+        }) => DependencySource::Git {
+            url: url.clone(),
+            reference: GitReference::Range(constraint),
+            subdir: subdir.clone(),
+        },
+        Some(DependencySource::Path { path, .. }) => DependencySource::Path {
+            path: path.clone(),
+            constraint: Some(constraint),
+        },
+        Some(DependencySource::Registry { registry, .. }) => DependencySource::Registry {
+            constraint,
+            registry: registry.clone(),
+        },
+        _ => DependencySource::Registry {
+            constraint,
+            registry: None,
+        },
+    };
+    match known {
+        Some(known) => Dependency { source, ..known },
+        None => new_dependency(source),
+    }
+}
+
+fn add_path(
+    added: &mut Added,
+    context: &Context<'_>,
+    project: &Project,
+    directory: &str,
+) -> Result<(), InstallError> {
+    let canonical = canonical_directory(&context.settings.directory.join(directory))?;
+    let manifest: Manifest = crate::sources::read_manifest(&canonical)?;
+    let Some(package) = manifest.package else {
+        return Err(InstallError::NotAPackageDirectory { path: canonical });
+    };
+    let path = match Path::new(directory).is_absolute() {
+        true => directory.to_owned(),
+        false => from_root(&project.root, &canonical),
+    };
+    let source = DependencySource::Path {
+        path: path.clone(),
+        constraint: None,
+    };
+    let known = added
+        .requires
+        .get(&package.id)
+        .map(|dependency| &dependency.source);
+    if known == Some(&source) {
+        return Ok(());
+    }
+    added
+        .requires
+        .insert(package.id.clone(), new_dependency(source));
+    added.released.push(package.id.clone());
+    added
+        .edits
+        .insert(package.id, Some(RequirementEdit::Path(path)));
+    Ok(())
+}
+
+fn new_dependency(source: DependencySource) -> Dependency {
+    Dependency {
+        source,
+        items: None,
+        alias: None,
+        install_hook: None,
+        uninstall_hook: None,
+        materialization: None,
+        position: Position { line: 1, column: 1 },
+    }
+}
+
+/// `target` as seen from `root`, both canonical, with forward slashes.
+fn from_root(root: &Path, target: &Path) -> String {
+    let common = root
+        .components()
+        .zip(target.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let ups = root.components().count() - common;
+    let names = target.components().skip(common);
+    let parts: Vec<String> = std::iter::repeat_n("..".to_owned(), ups)
+        .chain(names.map(|name| name.as_os_str().to_string_lossy().into_owned()))
+        .collect();
+    match common {
+        // Another drive: there is no way from one to the other.
+        0 => target.to_string_lossy().into_owned(),
+        _ if parts.is_empty() => ".".to_owned(),
+        _ => parts.join("/"),
+    }
+}
+
+/// The manifest's new text; `None` where nothing is added.
+pub(crate) fn edited_manifest(
+    project: &Project,
+    added: &Added,
+    planned: &Planned,
+    request: &InstallRequest,
+) -> Result<Option<String>, InstallError> {
+    let started = project.manifest_text.is_none();
+    let before = project
+        .manifest_text
+        .clone()
+        .unwrap_or_else(|| new_project(project.name()));
+    let mut text = before.clone();
+    for (id, edit) in &added.edits {
+        let edit = match edit {
+            Some(edit) => edit.clone(),
+            None => {
+                let version = &planned
+                    .lock
+                    .get(id)
+                    .expect("what is added was resolved")
+                    .version;
+                RequirementEdit::Constraint(match request.exact {
+                    true => Constraint::exact(version),
+                    false => Constraint::caret(version),
+                })
+            }
+        };
+        text = set_requirement(&text, id, &edit).map_err(|diagnostic| InstallError::Manifest {
+            path: project.layout.manifest(),
+            diagnostic: Box::new(diagnostic),
+        })?;
+    }
+    Ok((started || text != before).then_some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_as_the_root_sees_it() {
+        for (root, target, expected) in [
+            ("/a/b", "/a/b", "."),
+            ("/a/b", "/a/b/c/d", "c/d"),
+            ("/a/b", "/a/c", "../c"),
+            ("/a/b", "/x", "../../x"),
+        ] {
+            assert_eq!(from_root(Path::new(root), Path::new(target)), expected);
+        }
+    }
+}
