@@ -8,6 +8,7 @@ pub mod copy;
 pub mod directory;
 pub mod error;
 pub mod guard;
+pub mod link;
 pub mod lock;
 mod open;
 pub mod read;
@@ -27,6 +28,7 @@ pub use copy::{
 pub use directory::{grant_owner, remove_empty_directory};
 pub use error::FsError;
 pub use guard::{Guard, ParentError, create_parents, path_guard};
+pub use link::{LinkError, hard_link};
 pub use lock::{FileLock, Holder, LockOutcome, read_holder};
 pub use read::{ReadError, read_bounded, read_if_exists};
 pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remove_tree};
