@@ -53,6 +53,15 @@ pub struct HashedFile {
     pub stat: Stat,
 }
 
+/// What was written to a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// The digest of its content.
+    pub digest: Sha256Digest,
+    /// Its size.
+    pub bytes: u64,
+}
+
 /// How a file was cloned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloneMethod {
@@ -92,10 +101,58 @@ fn copy_in_pieces(
     limit_bytes: u64,
 ) -> Result<Sha256Digest, CopyError> {
     let mut file = create_new(target, exec).map_err(FsError::at("create", target))?;
-    let mut total: u64 = 0;
-    let copied = digest_of(source, piece_bytes, target, |chunk| {
-        total += chunk.len() as u64;
-        if total > limit_bytes {
+    let written = write_hashed(source, piece_bytes, target, &mut file, limit_bytes);
+    keep_if_whole(target, file, written).map(|written| written.digest)
+}
+
+/// [`copy_hashed`] for a file that is not written again: mode 0444 or 0555 whatever the umask is
+/// (on Windows as usual), and `mtime_seconds` since 1970 as the time of its last change.
+pub fn copy_sealed(
+    source: &mut dyn Read,
+    target: &Path,
+    exec: bool,
+    mtime_seconds: i64,
+    limit_bytes: u64,
+) -> Result<WrittenFile, CopyError> {
+    let mut file = create_new(target, exec).map_err(FsError::at("create", target))?;
+    let written = write_hashed(source, BUFFER_BYTES, target, &mut file, limit_bytes);
+    let sealed = written.and_then(|written| {
+        seal(&file, exec, mtime_seconds).map_err(FsError::at("make read-only", target))?;
+        Ok(written)
+    });
+    keep_if_whole(target, file, sealed)
+}
+
+fn seal(file: &File, exec: bool, mtime_seconds: i64) -> io::Result<()> {
+    set_read_only(file, exec)?;
+    let time = filetime::FileTime::from_unix_time(mtime_seconds, 0);
+    filetime::set_file_handle_times(file, Some(time), Some(time))
+}
+
+#[cfg(unix)]
+fn set_read_only(file: &File, exec: bool) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = if exec { 0o555 } else { 0o444 };
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// The read-only attribute would keep the file from being removed, and its other names with it.
+#[cfg(not(unix))]
+fn set_read_only(_file: &File, _exec: bool) -> io::Result<()> {
+    Ok(())
+}
+
+fn write_hashed(
+    source: &mut dyn Read,
+    piece_bytes: usize,
+    target: &Path,
+    file: &mut File,
+    limit_bytes: u64,
+) -> Result<WrittenFile, CopyError> {
+    let mut bytes: u64 = 0;
+    let digest = digest_of(source, piece_bytes, target, |chunk| {
+        bytes += chunk.len() as u64;
+        if bytes > limit_bytes {
             return Err(CopyError::TooLarge {
                 path: target.to_path_buf(),
                 limit_bytes,
@@ -104,8 +161,8 @@ fn copy_in_pieces(
         Ok(file
             .write_all(chunk)
             .map_err(FsError::at("write", target))?)
-    });
-    keep_if_whole(target, file, copied)
+    })?;
+    Ok(WrittenFile { digest, bytes })
 }
 
 /// The digest of the regular file `path`; links are not followed.
@@ -222,6 +279,26 @@ mod tests {
             hash_file(&at("source")).unwrap().digest,
             Sha256Digest::of(&content)
         );
+    }
+
+    #[test]
+    fn a_sealed_file_has_its_mode_and_time_whatever_the_umask_is() {
+        let directory = tempfile::tempdir().unwrap();
+        for (exec, mode) in [(false, 0o444), (true, 0o555)] {
+            let target = directory.path().join(format!("sealed-{exec}"));
+            let written = copy_sealed(&mut &b"12345"[..], &target, exec, 86_400, 5).unwrap();
+            let digest = Sha256Digest::of(b"12345");
+            assert_eq!(written, WrittenFile { digest, bytes: 5 });
+            assert_eq!(mode_of(&target), mode);
+            let stat = crate::stat_of(&target).unwrap().unwrap();
+            assert_eq!((stat.size, stat.mtime_ns), (5, 86_400_000_000_000));
+            assert!(copy_sealed(&mut &b""[..], &target, exec, 0, 5).is_err());
+            assert_eq!(fs::read(&target).unwrap(), b"12345", "kept");
+        }
+        let target = directory.path().join("large");
+        let error = copy_sealed(&mut &b"12345"[..], &target, false, 0, 4).unwrap_err();
+        assert!(matches!(error, CopyError::TooLarge { limit_bytes: 4, .. }));
+        assert!(!target.exists());
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub mod walk;
 
 pub use atomic::{Durability, create_new_file, write_atomic};
 pub use copy::{
-    CloneMethod, CopyError, HashedFile, clone_file, copy_file_hashed, copy_hashed, hash_file,
-    open_regular,
+    CloneMethod, CopyError, HashedFile, WrittenFile, clone_file, copy_file_hashed, copy_hashed,
+    copy_sealed, hash_file, open_regular,
 };
 pub use directory::{grant_owner, remove_empty_directory};
 pub use error::FsError;
@@ -35,7 +35,7 @@ pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remov
 pub use rename::{free_kept_name, rename_over};
 pub use stat::{EntryKind, Stat, stat_of};
 pub use system::{
-    boot_id, canonical_directory, create_directory, create_directory_all, fits, path_limit,
-    sync_directory,
+    boot_id, canonical_directory, create_directory, create_directory_all, fits, may_write,
+    path_limit, sync_directory, touch,
 };
 pub use walk::{RawEntry, list_dir, read_link, walk};

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::error::FsError;
 use crate::open::{open_lock, open_to_read};
 use crate::read::read_if_exists;
+use crate::stat::{Stat, stat_of};
 
 /// Bytes of a lock file that are read: a number and the start of a command line.
 const HOLDER_BYTES: u64 = 64 << 10;
@@ -82,6 +83,14 @@ impl FileLock {
             file,
             exclusive: false,
         })))
+    }
+
+    /// Whether `path` still names the file that is locked: a lock on one that was removed meanwhile
+    /// keeps nobody out. Always, where files have no inode numbers (Windows).
+    pub fn is_at(&self, path: &Path) -> Result<bool, FsError> {
+        let metadata = self.file.metadata().map_err(FsError::at("look at", path))?;
+        let held = Stat::from_metadata(&metadata);
+        Ok(stat_of(path)?.is_some_and(|stat| stat.inode == held.inode))
     }
 
     fn replace_content(&self, bytes: &[u8]) -> io::Result<()> {
@@ -205,6 +214,19 @@ mod tests {
         fs::write(&path, "7\nan older and much longer command line\n").unwrap();
         let _lock = exclusive(&path).unwrap();
         assert_eq!(read_holder(&path), Some(holder()));
+    }
+
+    #[test]
+    fn a_lock_knows_whether_its_file_was_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let lock = exclusive(&path).unwrap();
+        assert!(lock.is_at(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        assert!(!lock.is_at(&path).unwrap());
+        let other = exclusive(&path).unwrap();
+        assert!(!lock.is_at(&path).unwrap());
+        assert!(other.is_at(&path).unwrap());
     }
 
     #[test]

@@ -31,6 +31,27 @@ pub fn boot_id() -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
+/// Whether this process may make files in the directory `path`, as far as permissions and the mount
+/// tell; nothing is written to find out. On Windows always.
+#[cfg(unix)]
+pub fn may_write(path: &Path) -> bool {
+    use rustix::fs::Access;
+    rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+/// Whether this process may make files in the directory `path`, as far as permissions and the mount
+/// tell; nothing is written to find out. On Windows always.
+#[cfg(not(unix))]
+pub fn may_write(_path: &Path) -> bool {
+    true
+}
+
+/// Makes now the time of the last change of `path`, and of its last reading; a link is not followed.
+pub fn touch(path: &Path) -> Result<(), FsError> {
+    let now = filetime::FileTime::now();
+    filetime::set_symlink_file_times(path, now, now).map_err(FsError::at("touch", path))
+}
+
 /// Makes the entries of the directory `path` durable. Windows has no such call and needs none.
 pub fn sync_directory(path: &Path) -> Result<(), FsError> {
     if cfg!(windows) {
@@ -164,6 +185,38 @@ mod tests {
         assert!(create_directory(&path).is_err());
         sync_directory(&path).unwrap();
         assert!(sync_directory(&directory.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn touching_changes_the_time_of_the_entry_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let before = std::time::SystemTime::now() - std::time::Duration::from_hours(24);
+        let mtime = |name: &str| at(name).symlink_metadata().unwrap().modified().unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        let file = std::fs::File::options().write(true).open(at("file"));
+        file.unwrap().set_modified(before).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("file", at("link")).unwrap();
+            touch(&at("link")).unwrap();
+            assert_eq!(mtime("file"), before);
+        }
+        touch(&at("file")).unwrap();
+        assert!(mtime("file") > before + std::time::Duration::from_hours(23));
+        assert!(touch(&at("absent")).unwrap_err().is_not_found());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_directory_that_may_be_written_is_told_from_one_that_may_not() {
+        crate::testing::as_ordinary_user(|| {
+            let directory = tempfile::tempdir().unwrap();
+            assert!(may_write(directory.path()));
+            crate::testing::set_mode(directory.path(), 0o555);
+            assert!(!may_write(directory.path()));
+            assert!(!may_write(&directory.path().join("absent")));
+        });
     }
 
     #[test]
