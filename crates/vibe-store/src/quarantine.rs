@@ -1,0 +1,123 @@
+//! Moving a tree out of use.
+
+use std::path::PathBuf;
+
+use vibe_core::TreeId;
+use vibe_fs::{FsError, create_directory_all, may_write, rename_over, stat_of};
+
+use crate::error::{Damage, DamagedTree, StoreError};
+use crate::layout::digits;
+use crate::listing::ListingError;
+use crate::store::Store;
+use crate::stored::StoredTree;
+use crate::usage::exclusive;
+
+/// What became of a tree that was found damaged.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It is in quarantine.
+    Moved,
+    /// Somebody else moved or removed it.
+    Gone,
+    /// It is whole: somebody else replaced it.
+    Sound,
+    /// It cannot be moved.
+    Stuck(FsError),
+}
+
+impl Store {
+    /// Moves `tree` to quarantine if the `damage` is still there when nobody else moves trees.
+    pub(crate) fn quarantine(&self, tree: TreeId, damage: Damage) -> Result<Verdict, StoreError> {
+        let base = &self.layout().base;
+        if !may_write(base) {
+            let denied = std::io::ErrorKind::PermissionDenied;
+            return Ok(Verdict::Stuck(FsError::new(
+                "write in",
+                base,
+                denied.into(),
+            )));
+        }
+        let _lock = exclusive(&self.layout().quarantine_lock, "vibe")?;
+        match self.still_damaged(tree, &damage)? {
+            None => return Ok(Verdict::Gone),
+            Some(false) => return Ok(Verdict::Sound),
+            Some(true) => {}
+        }
+        if let Err(error) = self.move_away(tree) {
+            return Ok(Verdict::Stuck(error));
+        }
+        tracing::debug!("{tree} was moved to quarantine: {damage}");
+        self.quarantined().push(DamagedTree {
+            tree,
+            damage,
+            quarantined: true,
+        });
+        Ok(Verdict::Moved)
+    }
+
+    /// Renames the directory of `tree` into quarantine.
+    pub(crate) fn move_away(&self, tree: TreeId) -> Result<(), FsError> {
+        let target = self.free_quarantine_name(&digits(tree))?;
+        rename_over(&self.layout().tree(tree), &target)
+    }
+
+    /// A name in quarantine that is free, and that no other process chooses.
+    pub(crate) fn free_quarantine_name(&self, stem: &str) -> Result<PathBuf, FsError> {
+        let quarantine = &self.layout().quarantine;
+        create_directory_all(quarantine)?;
+        let process = std::process::id();
+        let mut number = 1_usize;
+        loop {
+            let path = quarantine.join(format!("{stem}-{process}-{number}"));
+            if stat_of(&path)?.is_none() {
+                return Ok(path);
+            }
+            number += 1;
+        }
+    }
+
+    /// Whether the `damage` is there now; `None` if the tree is not.
+    fn still_damaged(&self, tree: TreeId, damage: &Damage) -> Result<Option<bool>, StoreError> {
+        if stat_of(&self.layout().tree(tree))?.is_none() {
+            return Ok(None);
+        }
+        let listing = match self.read_listing(tree)? {
+            None | Some(Err(_)) => return Ok(Some(true)),
+            Some(Ok(listing)) => listing,
+        };
+        let Damage::Files(files) = damage else {
+            return Ok(Some(false));
+        };
+        let stored = StoredTree::new(self.clone(), listing.tree, listing.sizes);
+        for file in files.iter().filter_map(|file| stored.file(&file.path)) {
+            if stored.fault_of(&file)?.is_some() {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
+    /// The error of a damaged tree that cannot be moved away because of `source`.
+    pub(crate) fn damaged_for_good(
+        &self,
+        tree: TreeId,
+        damage: Damage,
+        source: FsError,
+    ) -> StoreError {
+        StoreError::DamagedForGood {
+            tree,
+            damage,
+            directory: self.layout().tree(tree),
+            source,
+        }
+    }
+
+    /// Moves away what lies where `tree` belongs and is no tree.
+    pub(crate) fn clear_place_of(&self, tree: TreeId) -> Result<(), StoreError> {
+        let damage = Damage::Listing(ListingError::Missing);
+        match self.quarantine(tree, damage.clone())? {
+            Verdict::Stuck(source) => Err(self.damaged_for_good(tree, damage, source)),
+            Verdict::Moved | Verdict::Gone | Verdict::Sound => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! What several tests of this crate need.
+#![cfg(unix)]
