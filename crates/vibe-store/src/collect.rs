@@ -149,3 +149,183 @@ fn is_layout(name: &str) -> bool {
     let number = name.strip_prefix('v').unwrap_or_default();
     name == VERSION_DIRECTORY || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{PACKAGE, World, make_old, overwrite, put, relative};
+    use std::fs;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    fn gc(world: &World, days: u32) -> GcOutcome {
+        let unused_for = DAY * days;
+        world.store().gc(GcPolicy { unused_for }).unwrap()
+    }
+
+    fn make_unused(world: &World, tree: TreeId, days: u32) {
+        make_old(&world.store().layout().listing(tree), DAY * days);
+    }
+
+    #[test]
+    fn a_store_that_does_not_exist_is_not_made() {
+        let world = World::new();
+        assert_eq!(gc(&world, 0), GcOutcome::default());
+        world.store().clean().unwrap();
+        assert!(!world.root().exists());
+    }
+
+    #[test]
+    fn only_trees_unused_for_long_enough_are_removed() {
+        let world = World::new();
+        let store = world.store();
+        let (old, new) = (put(&store, &PACKAGE).id(), put(&store, &PACKAGE[..1]).id());
+        make_unused(&world, old, 31);
+        make_unused(&world, new, 29);
+        let outcome = gc(&world, 30);
+        let expected = GcOutcome {
+            removed: vec![old],
+            bytes: 15,
+            kept: 1,
+            ..GcOutcome::default()
+        };
+        assert_eq!(outcome, expected);
+        assert!(store.get(old).unwrap().is_none());
+        assert!(store.get(new).unwrap().is_some());
+        assert_eq!(world.names("quarantine"), [""; 0]);
+        put(&store, &PACKAGE);
+        assert!(store.get(old).unwrap().is_some(), "fetched again");
+    }
+
+    #[test]
+    fn a_use_keeps_a_tree() {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        make_unused(&world, id, 31);
+        world.store().get(id).unwrap().unwrap();
+        assert_eq!(gc(&world, 30).removed, []);
+    }
+
+    #[test]
+    fn rubbish_goes_and_work_in_progress_stays() {
+        let world = World::new();
+        let store = world.store();
+        let damaged = put(&store, &PACKAGE);
+        overwrite(&world.file(damaged.id(), "README.md"), "ruin me");
+        assert!(damaged.proved(&relative("README.md")).is_err());
+        let staged = store.stage().unwrap();
+        fs::create_dir(world.at("staging/dead")).unwrap();
+        fs::write(world.at("staging/dead/owner"), "").unwrap();
+        let outcome = gc(&world, 30);
+        assert_eq!((outcome.staging, outcome.quarantined), (1, 1));
+        assert!(outcome.in_use, "the tree in staging is being added");
+        assert_eq!(world.names("quarantine"), [""; 0]);
+        staged.finish().unwrap();
+    }
+
+    #[test]
+    fn nothing_is_removed_while_another_run_uses_the_store() {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        make_unused(&world, id, 99);
+        let usage = world.store().use_shared().unwrap();
+        let outcome = gc(&world, 0);
+        assert!(outcome.in_use);
+        assert_eq!((outcome.removed.len(), outcome.kept), (0, 1));
+        let error = world.store().clean().unwrap_err();
+        assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+        assert!(world.store().get(id).unwrap().is_some());
+        drop(usage);
+        assert_eq!(gc(&world, 0).removed, [id]);
+    }
+
+    #[test]
+    fn garbage_is_collected_beside_running_installs() {
+        let world = World::new();
+        let running = AtomicUsize::new(4);
+        let collected = AtomicUsize::new(0);
+        let refetched = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for run in 0..4 {
+                let (world, running, refetched) = (&world, &running, &refetched);
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        let store = world.store();
+                        let usage = store.use_shared().unwrap();
+                        let files = &PACKAGE[..1 + (run + round) % 4];
+                        let stored = put(&store, files);
+                        let found = store.get(stored.id()).unwrap();
+                        refetched.fetch_or(found.is_none(), Ordering::Relaxed);
+                        for (path, content, _) in files {
+                            let place = stored.proved(&relative(path)).unwrap();
+                            assert_eq!(fs::read_to_string(place).unwrap(), *content);
+                        }
+                        drop(usage);
+                    }
+                    running.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+            scope.spawn(|| {
+                while running.load(Ordering::SeqCst) > 0 {
+                    collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
+                }
+            });
+        });
+        assert!(!refetched.into_inner(), "a tree in use was removed");
+        collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
+        assert!(collected.into_inner() > 0, "nothing was ever collected");
+        assert_eq!(world.store().entries().unwrap(), []);
+        assert_eq!(world.names("staging"), [""; 0]);
+    }
+
+    #[test]
+    fn cleaning_removes_everything_that_is_ours() {
+        let world = World::new();
+        let store = world.store();
+        let damaged = put(&store, &PACKAGE);
+        overwrite(&world.file(damaged.id(), "README.md"), "ruin me");
+        assert!(damaged.proved(&relative("README.md")).is_err());
+        put(&store, &PACKAGE);
+        store.clean().unwrap();
+        assert!(!world.root().exists());
+        assert!(world.root().parent().unwrap().is_dir());
+        put(&store, &PACKAGE);
+        assert_eq!(store.entries().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_store_of_another_layout_is_not_cleaned() {
+        let world = World::new();
+        put(&world.store(), &PACKAGE);
+        fs::create_dir(world.root().join("v2")).unwrap();
+        world.store().clean().unwrap();
+        assert!(world.root().join("v2").is_dir() && !world.at("").exists());
+    }
+
+    #[test]
+    fn a_place_that_holds_something_else_is_not_cleaned() {
+        for strange in ["notes.txt", "v", "v1x", "v1/notes.txt"] {
+            let world = World::new();
+            let id = put(&world.store(), &PACKAGE).id();
+            let path = world.root().join(strange);
+            fs::write(&path, "mine").unwrap();
+            let error = world.store().clean().unwrap_err();
+            assert!(error.to_string().contains(strange), "{error}");
+            assert!(path.is_file() && world.store().get(id).unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn a_store_that_was_cleaned_is_locked_anew() {
+        let world = World::new();
+        put(&world.store(), &PACKAGE);
+        world.store().clean().unwrap();
+        let id = put(&world.store(), &PACKAGE).id();
+        let usage = world.store().use_shared().unwrap();
+        assert!(gc(&world, 0).in_use);
+        drop(usage);
+        assert_eq!(gc(&world, 0).removed, [id]);
+    }
+}

@@ -268,3 +268,250 @@ pub(crate) fn list_or_nothing(path: &Path) -> Result<Vec<RawEntry>, StoreError> 
         listed => Ok(listed?),
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{DamagedFile, Fault};
+    use crate::testing::{
+        BOOT, PACKAGE, World, make_old, overwrite_hidden, put, relative, set_seconds,
+    };
+    use std::fs;
+    use vibe_core::Tree;
+
+    #[test]
+    fn a_store_that_does_not_exist_has_nothing_and_stays_absent() {
+        let world = World::new();
+        let store = world.store();
+        assert_eq!(store.root(), world.root());
+        assert!(store.get(Tree::default().id()).unwrap().is_none());
+        assert_eq!(store.entries().unwrap(), []);
+        assert!(!world.root().exists());
+    }
+
+    #[test]
+    fn a_stored_tree_is_found_by_another_run() {
+        let world = World::new();
+        let stored = put(&world.store(), &PACKAGE);
+        let found = world.store().get(stored.id()).unwrap().unwrap();
+        assert_eq!(found.tree(), stored.tree());
+        let directories: Vec<&str> = found.directories().map(RelPath::as_str).collect();
+        assert_eq!(directories, ["a", "a/b", "hooks"]);
+        let sizes: Vec<u64> = found.files().map(|file| file.bytes).collect();
+        assert_eq!(sizes, [7, 0, 4, 4]);
+        for (path, content, _) in PACKAGE {
+            let place = found.proved(&relative(path)).unwrap();
+            assert_eq!(fs::read_to_string(place).unwrap(), content);
+        }
+        let error = found.proved(&relative("hooks")).unwrap_err();
+        assert!(matches!(error, StoreError::NotInTree { .. }), "{error}");
+    }
+
+    use vibe_core::RelPath;
+
+    /// Whether a tree whose listing became `change(listing)` is refused as `expected`.
+    fn check_listing(change: impl Fn(&str) -> String, expected: ListingError) {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        let listing = world.store().layout().listing(id);
+        let text = fs::read_to_string(&listing).unwrap();
+        fs::remove_file(&listing).unwrap();
+        fs::write(&listing, change(&text)).unwrap();
+        let store = world.store();
+        assert!(store.get(id).unwrap().is_none());
+        let quarantined = store.take_quarantined();
+        assert_eq!(quarantined.len(), 1);
+        assert_eq!(quarantined[0].damage, Damage::Listing(expected));
+        assert_eq!(store.take_quarantined(), []);
+        assert_eq!(world.names("quarantine").len(), 1);
+        put(&store, &PACKAGE);
+        assert!(store.get(id).unwrap().is_some(), "fetched again");
+    }
+
+    #[test]
+    fn a_listing_that_is_not_ours_is_never_trusted() {
+        check_listing(|_| String::new(), ListingError::Header);
+        check_listing(
+            |text| text.replace("hooks/same", "hooks/sane"),
+            ListingError::OtherTree,
+        );
+        check_listing(|text| format!("{text}x"), ListingError::Size { line: 7 });
+    }
+
+    #[test]
+    fn a_listing_that_is_no_file_is_damage() {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        let listing = world.store().layout().listing(id);
+        fs::rename(&listing, world.root().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(world.root().join("elsewhere"), &listing).unwrap();
+        let store = world.store();
+        assert!(store.get(id).unwrap().is_none());
+        let damage = &store.take_quarantined()[0].damage;
+        assert_eq!(*damage, Damage::Listing(ListingError::NotAFile));
+    }
+
+    #[test]
+    fn a_tree_of_this_boot_is_taken_without_a_look_at_its_files() {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        overwrite_hidden(&world.file(id, "README.md"), "ruin me");
+        assert!(world.store().get(id).unwrap().is_some());
+        assert!(!world.store().layout().tree(id).join(DURABLE).exists());
+    }
+
+    #[test]
+    fn the_first_use_under_another_boot_reads_everything_once() {
+        for boot in [Some("boot-2"), None] {
+            let world = World::new();
+            let id = put(&world.store(), &PACKAGE).id();
+            let store = world.store_under(boot);
+            assert!(store.get(id).unwrap().is_some());
+            overwrite_hidden(&world.file(id, "README.md"), "ruin me");
+            assert!(store.get(id).unwrap().is_some(), "marked as durable");
+            fs::remove_file(store.layout().tree(id).join(DURABLE)).unwrap();
+            assert!(store.get(id).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn what_a_loss_of_power_emptied_is_quarantined_at_the_next_use() {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        overwrite_hidden(&world.file(id, "hooks/run.sh"), "");
+        let store = world.store_under(Some("boot-2"));
+        assert!(store.get(id).unwrap().is_none());
+        let expected = DamagedTree {
+            tree: id,
+            damage: Damage::Files(vec![DamagedFile {
+                path: relative("hooks/run.sh"),
+                fault: Fault::Content,
+            }]),
+            quarantined: true,
+        };
+        assert_eq!(store.take_quarantined(), [expected]);
+        let again = put(&store, &PACKAGE);
+        assert_eq!(again.id(), id);
+    }
+
+    #[test]
+    fn a_tree_written_under_a_boot_without_a_name_is_read_once() {
+        let world = World::new();
+        let id = put(&world.store_under(None), &PACKAGE).id();
+        assert!(world.store_under(None).get(id).unwrap().is_some());
+        assert!(world.store().layout().tree(id).join(DURABLE).is_file());
+    }
+
+    #[test]
+    fn the_boot_is_that_of_the_system_where_it_has_a_name() {
+        let world = World::new();
+        let store = Store::new(world.root());
+        assert_eq!(store.boot(), boot_id().as_deref());
+        assert_eq!(world.store().boot(), Some(BOOT));
+    }
+
+    #[test]
+    fn a_use_is_noted_once_a_day() {
+        let world = World::new();
+        let store = world.store();
+        let id = put(&store, &PACKAGE).id();
+        let listing = store.layout().listing(id);
+        let since_noted = || age_of(store.used(id).unwrap()).unwrap();
+        assert!(since_noted() < Duration::from_secs(3_600), "when stored");
+        make_old(&listing, Duration::from_hours(23));
+        store.get(id).unwrap().unwrap();
+        assert!(since_noted() > Duration::from_hours(22));
+        make_old(&listing, Duration::from_hours(25));
+        store.get(id).unwrap().unwrap();
+        assert!(since_noted() < Duration::from_hours(1));
+        // A clock that was wrong once must not keep a tree for ever.
+        set_seconds(&listing, 32_503_680_000);
+        store.get(id).unwrap().unwrap();
+        assert!(since_noted() < Duration::from_hours(1));
+    }
+
+    #[test]
+    fn entries_are_the_stored_trees_and_nothing_else() {
+        let world = World::new();
+        let store = world.store();
+        let mut ids = [
+            put(&store, &PACKAGE).id(),
+            put(&store, &[]).id(),
+            put(&store, &PACKAGE[..1]).id(),
+        ];
+        ids.sort();
+        fs::create_dir_all(world.at("trees/zz/strange")).unwrap();
+        fs::write(world.at("trees/file"), "").unwrap();
+        let entries = store.entries().unwrap();
+        assert_eq!(entries.iter().map(|e| e.tree).collect::<Vec<_>>(), ids);
+        let mut contents: Vec<_> = entries.iter().map(|e| (e.files, e.bytes)).collect();
+        contents.sort_unstable();
+        assert_eq!(contents, [(0, 0), (1, 7), (4, 15)]);
+        assert!(
+            entries
+                .iter()
+                .all(|e| age_of(e.used).unwrap() < Duration::from_hours(1))
+        );
+        overwrite_hidden(&store.layout().listing(ids[0]), "");
+        assert_eq!(store.entries().unwrap().len(), 2);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_store_that_may_not_be_written_works_and_is_not_written() {
+        use crate::testing::{as_ordinary_user, set_directories};
+        as_ordinary_user(|| {
+            let world = World::new();
+            let id = put(&world.store(), &PACKAGE).id();
+            make_old(
+                &world.store().layout().listing(id),
+                Duration::from_hours(99),
+            );
+            // A store that was never locked, for one thing more that is missing.
+            fs::remove_file(world.at("lock")).unwrap();
+            set_directories(&world.root(), 0o555);
+            let before = world.snapshot();
+            for boot in [Some(BOOT), Some("boot-2"), Some("boot-2")] {
+                let store = world.store_under(boot);
+                let _usage = store.use_shared().unwrap();
+                let stored = store.get(id).unwrap().unwrap();
+                assert!(stored.proved(&relative("a/b/c")).is_ok());
+                assert_eq!(store.entries().unwrap().len(), 1);
+                let verified = store.verify(&vibe_core::Cancellation::new()).unwrap();
+                assert_eq!((verified.trees, verified.damaged.len()), (1, 0));
+            }
+            assert_eq!(world.snapshot(), before);
+            set_directories(&world.root(), 0o755);
+        });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn damage_in_a_store_that_may_not_be_written_is_an_error_that_names_the_file() {
+        use crate::testing::{as_ordinary_user, set_directories};
+        as_ordinary_user(|| {
+            let world = World::new();
+            let stored = put(&world.store(), &PACKAGE);
+            crate::testing::overwrite(&world.file(stored.id(), "README.md"), "other");
+            set_directories(&world.root(), 0o555);
+            let store = world.store_under(Some("boot-2"));
+            for error in [
+                store.get(stored.id()).unwrap_err(),
+                stored.proved(&relative("README.md")).unwrap_err(),
+            ] {
+                let text = error.to_string();
+                assert!(text.contains(&stored.id().to_string()), "{text}");
+                assert!(
+                    text.contains("`README.md` has other content; remove /"),
+                    "{text}"
+                );
+                assert!(!error.is_lost_tree());
+            }
+            let verified = store.verify(&vibe_core::Cancellation::new()).unwrap();
+            assert!(!verified.damaged[0].quarantined);
+            assert_eq!(store.take_quarantined(), []);
+            set_directories(&world.root(), 0o755);
+        });
+    }
+}

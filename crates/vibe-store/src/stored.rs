@@ -175,3 +175,131 @@ fn directories_of(tree: &Tree) -> Vec<RelPath> {
     directories.dedup();
     directories
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        File, PACKAGE, World, overwrite, overwrite_hidden, put, relative, set_mode, set_seconds,
+    };
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    /// Whether `README.md`, changed by `change`, is refused with `expected`, its tree moved away and
+    /// fetched anew.
+    fn check(change: impl Fn(&Path), expected: &Fault) {
+        let world = World::new();
+        let store = world.store();
+        let stored = put(&store, &PACKAGE);
+        change(&world.file(stored.id(), "README.md"));
+        let path = relative("README.md");
+        let error = stored.proved(&path).unwrap_err();
+        assert!(error.is_lost_tree());
+        match &error {
+            StoreError::Damaged { tree, damage } => {
+                let fault = expected.clone();
+                let files = vec![DamagedFile {
+                    path: path.clone(),
+                    fault,
+                }];
+                assert_eq!((*tree, damage), (stored.id(), &Damage::Files(files)));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(store.take_quarantined().len(), 1);
+        assert!(store.get(stored.id()).unwrap().is_none());
+        let gone = stored.proved(&path).unwrap_err();
+        assert!(matches!(gone, StoreError::Gone { .. }), "{gone}");
+        assert!(gone.is_lost_tree());
+        put(&store, &PACKAGE);
+        assert!(stored.proved(&path).is_ok());
+    }
+
+    #[test]
+    fn a_damaged_file_is_never_handed_out() {
+        check(|path| overwrite(path, "ruin me"), &Fault::Content);
+        check(
+            |path| overwrite(path, "longer than before"),
+            &Fault::Content,
+        );
+        check(|path| overwrite_hidden(path, ""), &Fault::Content);
+        check(|path| set_mode(path, 0o555), &Fault::Exec);
+        check(|path| fs::remove_file(path).unwrap(), &Fault::Missing);
+        let directory = EntryKind::Directory;
+        check(
+            |path| {
+                fs::remove_file(path).unwrap();
+                fs::create_dir(path).unwrap();
+            },
+            &Fault::NotAFile(directory),
+        );
+        check(
+            |path| {
+                let other = path.with_file_name("hooks/same");
+                overwrite(&other, "read me");
+                fs::remove_file(path).unwrap();
+                symlink(other, path).unwrap();
+            },
+            &Fault::NotAFile(EntryKind::Symlink),
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_only_touched_is_proved_by_its_content() {
+        let world = World::new();
+        let stored = put(&world.store(), &PACKAGE);
+        let place = world.file(stored.id(), "README.md");
+        set_seconds(&place, 1_000_000_000);
+        assert_eq!(stored.proved(&relative("README.md")).unwrap(), place);
+        assert_eq!(world.names("quarantine"), [""; 0]);
+    }
+
+    #[test]
+    fn damage_that_another_run_has_put_right_is_none() {
+        let world = World::new();
+        let store = world.store();
+        let stored = put(&store, &PACKAGE);
+        let place = world.file(stored.id(), "README.md");
+        overwrite(&place, "ruin me");
+        let fault = stored.fault_of(&stored.file(&relative("README.md")).unwrap());
+        assert_eq!(fault.unwrap(), Some(Fault::Content));
+        // Another run meets it first, and fetches the tree anew.
+        assert!(stored.proved(&relative("README.md")).is_err());
+        put(&world.store(), &PACKAGE);
+        stored
+            .give_up(&relative("README.md"), Fault::Content)
+            .unwrap();
+        assert_eq!(fs::read_to_string(place).unwrap(), "read me");
+        assert_eq!(world.names("quarantine").len(), 1);
+    }
+
+    #[test]
+    fn a_wrong_size_in_a_listing_costs_a_look_and_no_more() {
+        let world = World::new();
+        let id = put(&world.store(), &PACKAGE).id();
+        let listing = world.store().layout().listing(id);
+        let text = fs::read_to_string(&listing).unwrap();
+        overwrite(&listing, &text.replacen(" 7\n", " 8\n", 1));
+        let stored = world.store().get(id).unwrap().unwrap();
+        let place = stored.proved(&relative("README.md")).unwrap();
+        assert_eq!(fs::read_to_string(place).unwrap(), "read me");
+    }
+
+    #[test]
+    fn directories_come_before_what_is_in_them() {
+        let world = World::new();
+        let files: Vec<File> = ["a-b/x", "a/b/c/x", "a/b/x", "a/x", "a.b/y", "x"]
+            .map(|path| (path, "", false))
+            .to_vec();
+        let stored = put(&world.store(), &files);
+        let found: Vec<&str> = stored.directories().map(RelPath::as_str).collect();
+        assert_eq!(found, ["a", "a-b", "a.b", "a/b", "a/b/c"]);
+        for (index, directory) in stored.directories().enumerate() {
+            let parent = directory.parent();
+            let known = |parent: &RelPath| stored.directories().take(index).any(|d| d == parent);
+            assert!(parent.as_ref().is_none_or(known), "{directory}");
+        }
+    }
+}

@@ -115,3 +115,53 @@ fn wait_for(
 pub(crate) fn make_base(layout: &Layout) -> Result<(), FsError> {
     create_directory_all(&layout.base)
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::World;
+    use std::fs;
+
+    #[test]
+    fn a_run_waits_for_who_moves_trees_and_for_nobody_else() {
+        let world = World::new();
+        let _one = world.store().use_shared().unwrap();
+        let two = world.store().use_shared().unwrap();
+        let path = world.at("lock");
+        assert!(matches!(try_exclusive(&path, "x").unwrap(), Attempt::Busy));
+        drop((_one, two));
+        let Attempt::Held(lock) = try_exclusive(&path, "x").unwrap() else {
+            panic!("nobody holds it");
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| world.store().use_shared().unwrap());
+            drop(lock);
+            assert!(waiting.join().unwrap()._lock.is_some());
+        });
+    }
+
+    #[test]
+    fn patience_ends_and_the_holder_is_named() {
+        let world = World::new();
+        drop(world.store().use_shared().unwrap());
+        let path = world.at("lock");
+        let Attempt::Held(_lock) = try_exclusive(&path, "vibe cache gc").unwrap() else {
+            panic!("nobody holds it");
+        };
+        let error = wait_for(&path, Duration::ZERO, || Ok(Attempt::Busy)).unwrap_err();
+        let holder = format!("(process {}, vibe cache gc)", std::process::id());
+        assert!(error.to_string().contains(&holder), "{error}");
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_made_is_done_without() {
+        let world = World::new();
+        fs::create_dir_all(world.at("lock")).unwrap();
+        assert!(world.store().use_shared().unwrap()._lock.is_none());
+        let blocked = World::new();
+        fs::create_dir_all(blocked.root().parent().unwrap()).unwrap();
+        fs::write(blocked.root(), "a file").unwrap();
+        assert!(blocked.store().use_shared().unwrap()._lock.is_none());
+    }
+}
