@@ -251,7 +251,7 @@ mod tests {
             for run in 0..4 {
                 let (world, running, refetched) = (&world, &running, &refetched);
                 scope.spawn(move || {
-                    for round in 0..50 {
+                    for round in 0..20 {
                         let store = world.store();
                         let usage = store.use_shared().unwrap();
                         let files = &PACKAGE[..1 + (run + round) % 4];

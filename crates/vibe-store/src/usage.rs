@@ -40,14 +40,15 @@ pub(crate) fn use_shared(layout: &Layout) -> Result<StoreUse, StoreError> {
 }
 
 fn try_shared(layout: &Layout) -> Attempt {
-    match held(FileLock::try_shared(&layout.lock), &layout.lock) {
-        Ok(attempt) => attempt,
-        Err(error) if error.is_not_found() && make_lock(layout) => Attempt::Busy,
-        Err(error) => {
-            tracing::debug!("the store is used without a lock: {error}");
-            Attempt::Unlocked
-        }
-    }
+    let attempt = || held(FileLock::try_shared(&layout.lock), &layout.lock);
+    let attempt = match attempt() {
+        Err(error) if error.is_not_found() && make_lock(layout) => attempt(),
+        outcome => outcome,
+    };
+    attempt.unwrap_or_else(|error| {
+        tracing::debug!("the store is used without a lock: {error}");
+        Attempt::Unlocked
+    })
 }
 
 /// Whether there is a lock file now. Where the store exists and may not be written, it is not tried.
