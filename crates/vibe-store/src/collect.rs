@@ -4,12 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use vibe_core::TreeId;
-use vibe_fs::{
-    FileLock, remove_empty_directory, remove_file_if, remove_tree, rename_over, stat_of,
-};
+use vibe_fs::{EntryKind, FileLock, remove_empty_directory, remove_file_if, remove_tree, stat_of};
 
 use crate::error::StoreError;
-use crate::layout::{OWN_NAMES, VERSION_DIRECTORY};
+use crate::layout::{OWN_NAMES, VERSION_DIRECTORY, digits};
 use crate::staged::sweep;
 use crate::store::{Store, age_of, list_or_nothing};
 use crate::usage::{Attempt, exclusive, try_exclusive};
@@ -51,45 +49,33 @@ impl Store {
         }
         outcome.staging = sweep(&self.layout().staging)?;
         outcome.quarantined = list_or_nothing(&self.layout().quarantine)?.len();
-        let trees = self.trees()?;
         match try_exclusive(&self.layout().lock, "vibe cache gc")? {
             Attempt::Busy => outcome.in_use = true,
-            Attempt::Held(_lock) => self.take_out(&trees, policy.unused_for, &mut outcome)?,
+            Attempt::Held(_lock) => self.take_out(policy.unused_for, &mut outcome)?,
             Attempt::Unlocked => {
-                let age = policy.unused_for.max(SAFE_AGE);
-                self.take_out(&trees, age, &mut outcome)?;
+                self.take_out(policy.unused_for.max(SAFE_AGE), &mut outcome)?;
             }
         }
-        outcome.kept = trees.len() - outcome.removed.len();
+        outcome.kept = self.trees()?.len();
         for entry in list_or_nothing(&self.layout().quarantine)? {
-            remove_tree(&self.layout().quarantine.join(entry.relative))?;
+            discard(&self.layout().quarantine.join(entry.relative))?;
         }
         Ok(outcome)
     }
 
     /// Moves the trees not used within `age` to quarantine, which takes one rename each.
-    fn take_out(
-        &self,
-        trees: &[TreeId],
-        age: Duration,
-        outcome: &mut GcOutcome,
-    ) -> Result<(), StoreError> {
+    fn take_out(&self, age: Duration, outcome: &mut GcOutcome) -> Result<(), StoreError> {
         let _moving = exclusive(&self.layout().quarantine_lock, "vibe cache gc")?;
-        for &tree in trees {
+        for tree in self.trees()? {
             if age_of(self.used(tree)?).is_none_or(|unused| unused < age) {
                 continue;
             }
             let bytes = match self.read_listing(tree)? {
-                Some(Ok(listing)) => listing.sizes.iter().sum(),
+                Some(Ok(listing)) => listing.bytes(),
                 None | Some(Err(_)) => 0,
             };
-            match self.move_away(tree) {
-                Ok(()) => {}
-                // Moved by a run without locks.
-                Err(error) if error.is_not_found() => continue,
-                Err(error) => return Err(error.into()),
-            }
-            outcome.bytes += bytes;
+            self.take_away(&self.layout().tree(tree), &digits(tree))?;
+            outcome.bytes = outcome.bytes.saturating_add(bytes);
             outcome.removed.push(tree);
         }
         Ok(())
@@ -101,8 +87,16 @@ impl Store {
     pub fn clean(&self) -> Result<(), StoreError> {
         let layout = self.layout();
         check_names(&layout.root, is_layout)?;
-        if stat_of(&layout.base)?.is_none() {
-            return Ok(());
+        match stat_of(&layout.base)?.map(|stat| stat.kind) {
+            Some(EntryKind::Directory) => {}
+            Some(_) => {
+                let path = layout.base.clone();
+                return Err(StoreError::NotAStore { path });
+            }
+            None => {
+                remove_empty_directory(&layout.root)?;
+                return Ok(());
+            }
         }
         check_names(&layout.base, |name| OWN_NAMES.contains(&name))?;
         let lock: Option<FileLock> = match try_exclusive(&layout.lock, "vibe cache clean")? {
@@ -116,8 +110,7 @@ impl Store {
         };
         // One rename: killed in the middle, this leaves no tree that lacks files.
         if stat_of(&layout.trees)?.is_some() {
-            let away = self.free_quarantine_name("trees")?;
-            rename_over(&layout.trees, &away)?;
+            self.take_away(&layout.trees, "trees")?;
         }
         for directory in [&layout.quarantine, &layout.staging] {
             remove_tree(directory)?;
@@ -129,6 +122,14 @@ impl Store {
         remove_empty_directory(&layout.base)?;
         remove_empty_directory(&layout.root)?;
         Ok(())
+    }
+}
+
+/// Removes `path`, which another run may be removing as well.
+fn discard(path: &Path) -> Result<(), StoreError> {
+    match remove_tree(path) {
+        Err(error) if error.source.is_not_found() => Ok(()),
+        outcome => Ok(outcome?),
     }
 }
 
@@ -267,11 +268,13 @@ mod tests {
                     running.fetch_sub(1, Ordering::SeqCst);
                 });
             }
-            scope.spawn(|| {
-                while running.load(Ordering::SeqCst) > 0 {
-                    collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
-                }
-            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while running.load(Ordering::SeqCst) > 0 {
+                        collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
+                    }
+                });
+            }
         });
         assert!(!refetched.into_inner(), "a tree in use was removed");
         collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
@@ -315,6 +318,18 @@ mod tests {
             assert!(error.to_string().contains(strange), "{error}");
             assert!(path.is_file() && world.store().get(id).unwrap().is_some());
         }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_store_is_not_cleaned() {
+        let world = World::new();
+        let other = World::new();
+        put(&other.store(), &PACKAGE);
+        fs::create_dir_all(world.root()).unwrap();
+        std::os::unix::fs::symlink(other.at(""), world.root().join("v1")).unwrap();
+        let error = world.store().clean().unwrap_err();
+        assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+        assert_eq!(other.store().entries().unwrap().len(), 1);
     }
 
     #[test]

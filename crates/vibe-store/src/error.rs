@@ -52,8 +52,8 @@ pub enum StoreError {
     },
     /// A damaged tree that cannot be moved to quarantine.
     #[error(
-        "{tree} in the store is damaged: {damage}; remove {}, which this user cannot, \
-         to have it fetched again",
+        "{tree} in the store is damaged: {damage}; it cannot be moved out of use: \
+         remove {} to have it fetched again",
         shown(directory)
     )]
     DamagedForGood {

@@ -62,6 +62,13 @@ impl Listing {
         text
     }
 
+    /// The bytes of all files, if its sizes are right.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sizes
+            .iter()
+            .fold(0, |sum, &size| sum.saturating_add(size))
+    }
+
     /// Reads what [`Listing::to_text`] writes for `expected`.
     pub(crate) fn from_bytes(bytes: &[u8], expected: TreeId) -> Result<Self, ListingError> {
         let text = std::str::from_utf8(bytes).map_err(|_| ListingError::Header)?;
@@ -153,6 +160,15 @@ mod tests {
         };
         let read = Listing::from_bytes(empty.to_text().as_bytes(), empty.tree.id());
         assert_eq!(read.unwrap(), empty);
+    }
+
+    #[test]
+    fn sizes_that_are_not_true_do_no_harm() {
+        let listing = Listing {
+            sizes: vec![u64::MAX, u64::MAX],
+            ..listing()
+        };
+        assert_eq!(listing.bytes(), u64::MAX);
     }
 
     #[test]

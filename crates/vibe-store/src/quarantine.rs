@@ -1,9 +1,10 @@
 //! Moving a tree out of use.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use vibe_core::TreeId;
-use vibe_fs::{FsError, create_directory_all, may_write, rename_over, stat_of};
+use vibe_fs::{FsError, create_directory_all, may_write, remove_tree, rename_over, stat_of};
 
 use crate::error::{Damage, DamagedTree, StoreError};
 use crate::layout::digits;
@@ -30,7 +31,7 @@ impl Store {
     pub(crate) fn quarantine(&self, tree: TreeId, damage: Damage) -> Result<Verdict, StoreError> {
         let base = &self.layout().base;
         if !may_write(base) {
-            let denied = std::io::ErrorKind::PermissionDenied;
+            let denied = ErrorKind::PermissionDenied;
             return Ok(Verdict::Stuck(FsError::new(
                 "write in",
                 base,
@@ -56,13 +57,24 @@ impl Store {
     }
 
     /// Renames the directory of `tree` into quarantine.
-    pub(crate) fn move_away(&self, tree: TreeId) -> Result<(), FsError> {
+    fn move_away(&self, tree: TreeId) -> Result<(), FsError> {
         let target = self.free_quarantine_name(&digits(tree))?;
         rename_over(&self.layout().tree(tree), &target)
     }
 
+    /// Takes the directory `path` out of use at once, by a rename into quarantine under `stem`. Only
+    /// for who holds the exclusive lock: a directory from a lower layer of an overlay cannot be
+    /// renamed and is removed where it is.
+    pub(crate) fn take_away(&self, path: &Path, stem: &str) -> Result<(), StoreError> {
+        let target = self.free_quarantine_name(stem)?;
+        match rename_over(path, &target) {
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => Ok(remove_tree(path)?),
+            outcome => Ok(outcome?),
+        }
+    }
+
     /// A name in quarantine that is free, and that no other process chooses.
-    pub(crate) fn free_quarantine_name(&self, stem: &str) -> Result<PathBuf, FsError> {
+    fn free_quarantine_name(&self, stem: &str) -> Result<PathBuf, FsError> {
         let quarantine = &self.layout().quarantine;
         create_directory_all(quarantine)?;
         let process = std::process::id();
@@ -88,7 +100,7 @@ impl Store {
         let Damage::Files(files) = damage else {
             return Ok(Some(false));
         };
-        let stored = StoredTree::new(self.clone(), listing.tree, listing.sizes);
+        let stored = StoredTree::new(self.clone(), tree, listing);
         for file in files.iter().filter_map(|file| stored.file(&file.path)) {
             if stored.fault_of(&file)?.is_some() {
                 return Ok(Some(true));

@@ -161,11 +161,7 @@ impl StagedTree {
         let id = listing.tree.id();
         for _ in 0..ATTEMPTS {
             if self.publish(id)? {
-                return Ok(StoredTree::new(
-                    self.store.clone(),
-                    listing.tree,
-                    listing.sizes,
-                ));
+                return Ok(StoredTree::new(self.store.clone(), id, listing));
             }
             if let Some(theirs) = self.store.get(id)? {
                 return Ok(theirs);

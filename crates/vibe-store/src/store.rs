@@ -24,6 +24,8 @@ use crate::usage::{StoreUse, use_shared};
 const USE_NOTED_EVERY: Duration = Duration::from_hours(24);
 /// Looks at a tree that others keep moving.
 const LOOKS: usize = 3;
+/// Listings of a directory in which other runs add and remove.
+const LISTINGS: usize = 100;
 
 /// A machine-wide store. Clones are the same store.
 #[derive(Debug, Clone)]
@@ -124,7 +126,7 @@ impl Store {
             let damage = match self.read_listing(tree)? {
                 None => return Ok(None),
                 Some(Err(error)) => Damage::Listing(error),
-                Some(Ok(listing)) => match self.accept(listing)? {
+                Some(Ok(listing)) => match self.accept(tree, listing)? {
                     Ok(stored) => return Ok(Some(stored)),
                     Err(damage) => damage,
                 },
@@ -153,7 +155,7 @@ impl Store {
                 entries.push(StoreEntry {
                     tree,
                     files: listing.sizes.len(),
-                    bytes: listing.sizes.iter().sum(),
+                    bytes: listing.bytes(),
                     used: self.used(tree)?,
                 });
             }
@@ -187,17 +189,21 @@ impl Store {
     }
 
     /// The tree of `listing`, ready for use, or the damage that a loss of power did to it.
-    fn accept(&self, listing: Listing) -> Result<Result<StoredTree, Damage>, StoreError> {
+    fn accept(
+        &self,
+        tree: TreeId,
+        listing: Listing,
+    ) -> Result<Result<StoredTree, Damage>, StoreError> {
         let boot = listing.boot.clone();
-        let stored = StoredTree::new(self.clone(), listing.tree, listing.sizes);
-        if !self.is_settled(boot.as_deref(), stored.id())? {
+        let stored = StoredTree::new(self.clone(), tree, listing);
+        if !self.is_settled(boot.as_deref(), tree)? {
             let damaged = stored.damaged_files()?;
             if !damaged.is_empty() {
                 return Ok(Err(Damage::Files(damaged)));
             }
-            self.mark_durable(stored.id());
+            self.mark_durable(tree);
         }
-        self.note_use(stored.id());
+        self.note_use(tree);
         Ok(Ok(stored))
     }
 
@@ -261,10 +267,18 @@ fn directories_in(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(names.map(|entry| entry.relative).collect())
 }
 
-/// What is in the directory `path`; nothing if it is absent.
+/// What is in the directory `path`; nothing if it is absent. An entry that another run takes away
+/// just now fails the whole listing, which is then tried again.
 pub(crate) fn list_or_nothing(path: &Path) -> Result<Vec<RawEntry>, StoreError> {
-    match list_dir(path) {
-        Err(error) if error.is_not_found() => Ok(Vec::new()),
+    let mut listed = list_dir(path);
+    for _ in 1..LISTINGS {
+        match &listed {
+            Err(error) if error.is_not_found() && error.path != path => listed = list_dir(path),
+            _ => break,
+        }
+    }
+    match listed {
+        Err(error) if error.is_not_found() && error.path == path => Ok(Vec::new()),
         listed => Ok(listed?),
     }
 }
@@ -503,7 +517,9 @@ mod tests {
                 let text = error.to_string();
                 assert!(text.contains(&stored.id().to_string()), "{text}");
                 assert!(
-                    text.contains("`README.md` has other content; remove /"),
+                    text.contains(
+                        "`README.md` has other content; it cannot be moved out of use: remove /"
+                    ),
                     "{text}"
                 );
                 assert!(!error.is_lost_tree());

@@ -10,6 +10,7 @@ use vibe_fs::{CopyError, EntryKind, Stat, hash_file, stat_of};
 use crate::FILE_MTIME_SECONDS;
 use crate::error::{Damage, DamagedFile, Fault, StoreError};
 use crate::layout::FILES;
+use crate::listing::Listing;
 use crate::quarantine::Verdict;
 use crate::store::Store;
 
@@ -36,16 +37,15 @@ pub struct StoredFile<'a> {
 }
 
 impl StoredTree {
-    /// `sizes` are those of the rows of `tree`, in their order.
-    pub(crate) fn new(store: Store, tree: Tree, sizes: Vec<u64>) -> Self {
-        let id = tree.id();
+    /// The tree `id`, whose listing is `listing`.
+    pub(crate) fn new(store: Store, id: TreeId, listing: Listing) -> Self {
         Self {
-            directories: directories_of(&tree),
+            directories: directories_of(&listing.tree),
             files: store.layout().tree(id).join(FILES),
             store,
             id,
-            tree,
-            sizes,
+            tree: listing.tree,
+            sizes: listing.sizes,
         }
     }
 

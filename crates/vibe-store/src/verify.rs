@@ -62,9 +62,9 @@ impl Store {
         };
         outcome.trees += 1;
         outcome.files += listing.sizes.len();
-        outcome.bytes += listing.sizes.iter().sum::<u64>();
+        outcome.bytes = outcome.bytes.saturating_add(listing.bytes());
         let boot = listing.boot.clone();
-        let stored = StoredTree::new(self.clone(), listing.tree, listing.sizes);
+        let stored = StoredTree::new(self.clone(), tree, listing);
         let files = every_fault(&stored, cancel);
         if !files.is_empty() {
             return Ok(Some(Damage::Files(files)));
