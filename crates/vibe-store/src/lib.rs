@@ -43,7 +43,8 @@
 //! **Damage is moved to quarantine**, where nothing looks for trees, and the tree counts as absent.
 //! Two runs can find the same damage; so that the later does not move away what the earlier has
 //! already fetched anew, a tree is looked at again under `quarantine.lock` before it is moved. Where
-//! the store cannot be written, damage is an error that names the file.
+//! the store cannot be written, damage is an error that names the file. Only where a directory cannot
+//! be renamed, in the lower layer of a container's image, is it removed at once.
 //!
 //! **Removal waits for nobody and nobody waits for it.** A run holds a [`StoreUse`] while it needs
 //! trees. [`Store::gc`] needs the exclusive lock to take trees out, which it does by renames; the

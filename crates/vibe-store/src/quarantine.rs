@@ -44,7 +44,7 @@ impl Store {
             Some(false) => return Ok(Verdict::Sound),
             Some(true) => {}
         }
-        if let Err(error) = self.move_away(tree) {
+        if let Err(error) = self.take_away(&self.layout().tree(tree), &digits(tree)) {
             return Ok(Verdict::Stuck(error));
         }
         tracing::debug!("{tree} was moved to quarantine: {damage}");
@@ -56,20 +56,15 @@ impl Store {
         Ok(Verdict::Moved)
     }
 
-    /// Renames the directory of `tree` into quarantine.
-    fn move_away(&self, tree: TreeId) -> Result<(), FsError> {
-        let target = self.free_quarantine_name(&digits(tree))?;
-        rename_over(&self.layout().tree(tree), &target)
-    }
-
-    /// Takes the directory `path` out of use at once, by a rename into quarantine under `stem`. Only
-    /// for who holds the exclusive lock: a directory from a lower layer of an overlay cannot be
-    /// renamed and is removed where it is.
-    pub(crate) fn take_away(&self, path: &Path, stem: &str) -> Result<(), StoreError> {
+    /// Takes the directory `path` out of use at once, by a rename into quarantine under `stem`. A
+    /// directory from a lower layer of an overlay cannot be renamed; it is removed where it is.
+    pub(crate) fn take_away(&self, path: &Path, stem: &str) -> Result<(), FsError> {
         let target = self.free_quarantine_name(stem)?;
         match rename_over(path, &target) {
-            Err(error) if error.kind() == ErrorKind::CrossesDevices => Ok(remove_tree(path)?),
-            outcome => Ok(outcome?),
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+                remove_tree(path).map_err(|left| left.source)
+            }
+            outcome => outcome,
         }
     }
 
