@@ -283,6 +283,23 @@ mod tests {
         assert_eq!(world.names("staging"), [""; 0]);
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_be_removed_is_named() {
+        crate::testing::as_ordinary_user(|| {
+            let world = World::new();
+            let damaged = put(&world.store(), &PACKAGE);
+            overwrite(&world.file(damaged.id(), "README.md"), "ruin me");
+            assert!(damaged.proved(&relative("README.md")).is_err());
+            crate::testing::set_mode(&world.at("quarantine"), 0o555);
+            let policy = GcPolicy { unused_for: DAY };
+            let error = world.store().gc(policy).unwrap_err().to_string();
+            assert!(error.starts_with("could not remove /"), "{error}");
+            assert!(error.contains("quarantine"), "{error}");
+            crate::testing::set_mode(&world.at("quarantine"), 0o755);
+        });
+    }
+
     #[test]
     fn cleaning_removes_everything_that_is_ours() {
         let world = World::new();

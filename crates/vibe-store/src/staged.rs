@@ -147,7 +147,7 @@ impl StagedTree {
     }
 
     /// Puts the tree in its place. If another run has stored an equal one, that is returned and ours
-    /// goes away.
+    /// goes away. Only a [`StoreUse`] of the caller's own protects the tree from here on.
     pub fn finish(self) -> Result<StoredTree, StoreError> {
         let listing = Listing {
             boot: self.store.boot().map(str::to_owned),
