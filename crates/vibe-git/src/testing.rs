@@ -1,5 +1,7 @@
 //! Repositories made by the git program in a directory of their own, with nobody's configuration.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,6 +24,17 @@ impl World {
         self.directory.path().join(name)
     }
 
+    /// An environment in which programs find nothing of this machine's settings.
+    #[expect(clippy::disallowed_methods, reason = "tests find git where it is")]
+    pub(crate) fn environment(&self) -> BTreeMap<OsString, OsString> {
+        let path = std::env::var_os("PATH").unwrap();
+        BTreeMap::from([
+            ("PATH".into(), path),
+            ("HOME".into(), self.path("home").into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+        ])
+    }
+
     /// The git program with nothing of this machine's settings in it.
     #[expect(
         clippy::disallowed_methods,
@@ -31,9 +44,7 @@ impl World {
         let mut command = Command::new("git");
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.path("home"))
-            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .envs(self.environment())
             .env("GIT_AUTHOR_NAME", "A")
             .env("GIT_AUTHOR_EMAIL", "a@example.org")
             .env("GIT_AUTHOR_DATE", "2024-01-01T00:00:00Z")
