@@ -216,7 +216,7 @@ mod tests {
     fn a_repository_around_the_cache_names_no_helper() {
         let world = World::new();
         let outer = world.repository("outer");
-        let script = "!echo username=u; echo password=p";
+        let script = "!f() { echo username=u; echo password=p; }; f";
         outer.git(&["config", "credential.helper", script]);
         let cache = outer.path().join("cache");
         std::fs::create_dir(&cache).unwrap();

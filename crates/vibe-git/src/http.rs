@@ -219,14 +219,19 @@ impl Shared {
         Ok(())
     }
 
+    /// Tells the helpers, once, that what they said was right.
     fn approve(&self) {
-        let mut known = self.credential.borrow_mut();
-        if let Known::Helped(credential) = std::mem::replace(&mut *known, Known::Nothing) {
-            self.options
-                .helpers
-                .approve(&self.options.site, &credential);
-            *known = Known::Approved(credential);
-        }
+        let known = self.credential.replace(Known::Nothing);
+        let known = match known {
+            Known::Helped(credential) => {
+                self.options
+                    .helpers
+                    .approve(&self.options.site, &credential);
+                Known::Approved(credential)
+            }
+            other => other,
+        };
+        self.credential.replace(known);
     }
 
     /// Where the first request goes instead.

@@ -87,10 +87,7 @@ impl<'a> Remotes<'a> {
         }
         self.check_online(url)?;
         self.prepare_directory(url)?;
-        let destination = self.destination(url);
-        self.supervise(url, &destination.clone(), move || {
-            transfer::list(&destination)
-        })
+        self.list(url)
     }
 
     /// The commit that is `wanted` of `url`, and a database with it and its history. What is in
@@ -377,10 +374,24 @@ impl<'a> Remotes<'a> {
         })
     }
 
+    /// Fetches every branch and tag, each by its name.
     fn fetch_everything(&self, url: &RemoteUrl, cache: &Cache) -> Result<(), GitError> {
-        let names = ["refs/heads/*", "refs/tags/*"].map(str::to_owned);
-        self.fetch_under_supervision(url, names.to_vec(), cache)?;
+        let refs = self.list(url)?;
+        let branches = refs
+            .branches
+            .keys()
+            .map(|name| format!("refs/heads/{name}"));
+        let tags = refs.tags.keys().map(|name| format!("refs/tags/{name}"));
+        let names: Vec<String> = branches.chain(tags).collect();
+        self.fetch_names(url, &names, cache)?;
         Ok(())
+    }
+
+    fn list(&self, url: &RemoteUrl) -> Result<Refs, GitError> {
+        let destination = self.destination(url);
+        self.supervise(url, &destination.clone(), move || {
+            transfer::list(&destination)
+        })
     }
 
     /// Fetches what is there of `names`. A name that no reference can have is not there.
@@ -596,3 +607,6 @@ fn is_lock(name: &str) -> bool {
 fn is_unfinished(name: &str) -> bool {
     !name.starts_with("pack-")
 }
+
+#[cfg(test)]
+mod tests;

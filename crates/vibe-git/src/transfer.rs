@@ -109,7 +109,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Fetches what `names` name (references, `*` allowed, or full ids), history included.
+    /// Fetches what `names` name (references or full ids), history included.
     ///
     /// # Errors
     /// That of the conversation; [`GitError::DamagedCache`] if the repository cannot be opened.
