@@ -167,7 +167,7 @@ mod tests {
             "!f() {{ echo \"$1\" >> {log}; cat >> {log}; test \"$1\" = get && echo username=u && echo password=s3cret; }}; f",
             log = log.display()
         );
-        world.git(&["config", "--global", "credential.helper", &script]);
+        world.configure(&format!("[credential]\n\thelper = {script:?}\n"));
         let helpers = helpers(&world);
         let credential = helpers.fill(&site()).unwrap();
         assert_eq!(
@@ -196,12 +196,12 @@ mod tests {
         )
         .unwrap();
         make_executable(&script);
-        world.git(&[
-            "config",
-            "--global",
-            "core.askPass",
-            &script.display().to_string(),
-        ]);
+        world.configure(&format!(
+            "[core]
+	askPass = {}
+",
+            script.display()
+        ));
         let mut environment = world.environment();
         environment.insert("GIT_ASKPASS".into(), script.clone().into());
         environment.insert("SSH_ASKPASS".into(), script.into());

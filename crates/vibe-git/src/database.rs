@@ -5,7 +5,7 @@
 //! Bytes come out as the blob has them, names as the tree has them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use gix::bstr::ByteSlice as _;
@@ -79,6 +79,22 @@ impl Database {
     /// What errors call this repository: its URL without credentials, or its path.
     pub fn repository(&self) -> &str {
         &self.repository
+    }
+
+    /// Where the objects are: the repository's own directory first, then those that it borrows from.
+    /// What git is given to read the same objects.
+    ///
+    /// # Errors
+    /// [`GitError::NotARepository`] if what it borrows from cannot be listed.
+    pub fn object_directories(&self) -> Result<Vec<PathBuf>, GitError> {
+        let store = &self.shared.objects;
+        let others = store.alternate_db_paths();
+        let others = others.map_err(|error| GitError::NotARepository {
+            repository: self.repository.clone(),
+            source: Cause::of(&error),
+        })?;
+        let own = store.path().to_path_buf();
+        Ok(std::iter::once(own).chain(others).collect())
     }
 
     /// The entries of `commit` below `subdir`, with paths relative to it, in the order of the
@@ -587,7 +603,8 @@ impl gix::diff::tree::Visit for Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Repository, World, snapshot};
+    use crate::testing::{Repository, World};
+    use vibe_testkit::TreeSnapshot;
 
     const LIMITS: TreeLimits = TreeLimits {
         entries: 1_000,
@@ -612,8 +629,8 @@ mod tests {
         rows
     }
 
-    fn open(repository: &Repository<'_>) -> Database {
-        Database::open(&repository.path()).unwrap()
+    fn open(repository: &Repository) -> Database {
+        Database::open(repository.path()).unwrap()
     }
 
     #[test]
@@ -621,9 +638,9 @@ mod tests {
         let world = World::new();
         let repository = world.repository("source");
         let commit = repository.commit(&[("a.md", "one\n"), ("deep/er/b", "two")]);
-        world.git(&["clone", "--quiet", "--bare", "source", "bare.git"]);
+        repository.git(&["clone", "--quiet", "--bare", ".", "../bare.git"]);
         for path in ["source", "source/.git", "bare.git"] {
-            let before = snapshot(&world.path(path));
+            let before = TreeSnapshot::of(&world.path(path));
             let database = Database::open(&world.path(path)).unwrap();
             assert_eq!(
                 listing(&database, &commit, None),
@@ -631,7 +648,7 @@ mod tests {
             );
             let found = database.blob_at(&commit, "deep/er/b", 3).unwrap();
             assert_eq!(found.as_deref(), Some(&b"two"[..]));
-            assert_eq!(snapshot(&world.path(path)), before);
+            before.assert_unchanged(&TreeSnapshot::of(&world.path(path)));
         }
     }
 
@@ -655,10 +672,10 @@ mod tests {
         let link = repository.blob(b"target");
         let other = "1234567890123456789012345678901234567890";
         let tree = repository.tree(&[
-            ("100644", "blob", &blob, b"file"),
-            ("100755", "blob", &blob, b"run"),
-            ("120000", "blob", &link, b"link"),
-            ("160000", "commit", other, b"sub"),
+            ("100644", b"file", &blob),
+            ("100755", b"run", &blob),
+            ("120000", b"link", &link),
+            ("160000", b"sub", other),
         ]);
         let commit = repository.commit_tree(&tree);
         let database = open(&repository);
@@ -685,15 +702,15 @@ mod tests {
         let world = World::new();
         let repository = world.repository("source");
         let blob = repository.blob(b"x");
-        let inner = repository.tree(&[("100644", "blob", &blob, b"config")]);
+        let inner = repository.tree(&[("100644", b"config", &blob)]);
         let tree = repository.tree(&[
-            ("40000", "tree", &inner, b".git"),
-            ("40000", "tree", &inner, b".."),
-            ("100644", "blob", &blob, b"caf\xe9"),
-            ("100644", "blob", &blob, b"a\nb"),
-            ("100644", "blob", &blob, b"a\\b"),
-            ("100644", "blob", &blob, b"twice"),
-            ("100755", "blob", &blob, b"twice"),
+            ("40000", b".git", &inner),
+            ("40000", b"..", &inner),
+            ("100644", b"caf\xe9", &blob),
+            ("100644", b"a\nb", &blob),
+            ("100644", b"a\\b", &blob),
+            ("100644", b"twice", &blob),
+            ("100755", b"twice", &blob),
         ]);
         let commit = repository.commit_tree(&tree);
         assert_eq!(
@@ -744,8 +761,8 @@ mod tests {
         let blob = repository.blob(content);
         let attributes = repository.blob(b"* text eol=crlf ident filter=evil\n");
         let tree = repository.tree(&[
-            ("100644", "blob", &attributes, b".gitattributes"),
-            ("100644", "blob", &blob, b"text"),
+            ("100644", b".gitattributes", &attributes),
+            ("100644", b"text", &blob),
         ]);
         let commit = repository.commit_tree(&tree);
         repository.git(&["config", "core.autocrlf", "true"]);
@@ -824,10 +841,7 @@ mod tests {
         let repository = world.repository("source");
         let mut tree = repository.tree(&[]);
         for _ in 0..40 {
-            tree = repository.tree(&[
-                ("40000", "tree", &tree, b"a"),
-                ("40000", "tree", &tree, b"b"),
-            ]);
+            tree = repository.tree(&[("40000", b"a", &tree), ("40000", b"b", &tree)]);
         }
         let commit = repository.commit_tree(&tree);
         let database = open(&repository);
@@ -912,7 +926,7 @@ mod tests {
         repository.git(&["checkout", "--quiet", "-b", "right", &base.to_string()]);
         let right = repository.commit(&[("b", "1")]);
         repository.git(&["merge", "--quiet", "-m", "merge", "main"]);
-        let merge = repository.id("HEAD");
+        let merge = repository.git(&["rev-parse", "HEAD"]).parse().unwrap();
         let database = open(&repository);
         for (ancestor, descendant, expected) in [
             (base, merge, true),
@@ -936,22 +950,22 @@ mod tests {
         let (one, two) = (repository.blob(b"1"), repository.blob(b"2"));
         let sub = "1234567890123456789012345678901234567890";
         let new_sub = "2234567890123456789012345678901234567890";
-        let same = repository.tree(&[("100644", "blob", &one, b"x")]);
+        let same = repository.tree(&[("100644", b"x", &one)]);
         let from = repository.tree(&[
-            ("100644", "blob", &one, b"changed"),
-            ("100644", "blob", &one, b"gone"),
-            ("100644", "blob", &one, b"mode"),
-            ("100644", "blob", &one, b"now-a-directory"),
-            ("40000", "tree", &same, b"same"),
-            ("160000", "commit", sub, b"sub"),
+            ("100644", b"changed", &one),
+            ("100644", b"gone", &one),
+            ("100644", b"mode", &one),
+            ("100644", b"now-a-directory", &one),
+            ("40000", b"same", &same),
+            ("160000", b"sub", sub),
         ]);
         let to = repository.tree(&[
-            ("100644", "blob", &two, b"changed"),
-            ("100755", "blob", &one, b"mode"),
-            ("40000", "tree", &same, b"new"),
-            ("40000", "tree", &same, b"now-a-directory"),
-            ("40000", "tree", &same, b"same"),
-            ("160000", "commit", new_sub, b"sub"),
+            ("100644", b"changed", &two),
+            ("100755", b"mode", &one),
+            ("40000", b"new", &same),
+            ("40000", b"now-a-directory", &same),
+            ("40000", b"same", &same),
+            ("160000", b"sub", new_sub),
         ]);
         let (from, to) = (repository.commit_tree(&from), repository.commit_tree(&to));
         let database = open(&repository);
@@ -971,6 +985,28 @@ mod tests {
         assert_eq!(changed(&from, &to), expected);
         assert_eq!(changed(&to, &from), expected);
         assert!(changed(&to, &to).is_empty());
+    }
+
+    #[test]
+    fn objects_that_are_borrowed_are_read_and_their_place_is_told() {
+        let world = World::new();
+        let repository = world.repository("source");
+        let commit = repository.commit(&[("a", "1")]);
+        repository.git(&[
+            "clone",
+            "--quiet",
+            "--shared",
+            "--bare",
+            ".",
+            "../other.git",
+        ]);
+        let database = Database::open(&world.path("other.git")).unwrap();
+        assert_eq!(listing(&database, &commit, None), ["file a"]);
+        let expected = [
+            world.path("other.git/objects"),
+            repository.path().join(".git/objects"),
+        ];
+        assert_eq!(database.object_directories().unwrap(), expected);
     }
 
     #[test]

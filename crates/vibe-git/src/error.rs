@@ -233,7 +233,9 @@ pub enum GitError {
         source: Cause,
     },
     /// The host cannot be found or does not answer.
-    #[error("{host} cannot be reached for {repository}; check the host name and the network")]
+    #[error(
+        "{host} cannot be reached for {repository}; check its name and the network, and for https its certificate"
+    )]
     HostUnreachable {
         /// The host.
         host: String,

@@ -237,6 +237,11 @@ impl<'a> Remotes<'a> {
             false => create_repository(&cache.path).map_err(failed)?,
         }
         match self.attempt(url, wanted, cache) {
+            Err(error) if !existed => {
+                // Nothing came, so nothing is left. That it fails changes nothing.
+                let _ = remove_tree(&cache.path);
+                Err(error)
+            }
             Err(error) if existed && may_be_damage(&error) => {
                 self.fetch_anew(url, wanted, cache)?.ok_or(error)
             }

@@ -1,14 +1,15 @@
-//! Repositories made by the git program in a directory of their own, with nobody's configuration.
+//! A directory with repositories, and an environment in which programs find nothing of this
+//! machine's settings.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use vibe_testkit::GitRepository;
 
 use crate::object::CommitId;
 
-/// A directory with a home and repositories; gone when dropped.
+/// A directory with a home in it; gone when dropped.
 pub(crate) struct World {
     directory: tempfile::TempDir,
 }
@@ -21,10 +22,10 @@ impl World {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        let root = self.directory.path().canonicalize().unwrap();
+        root.join(name)
     }
 
-    /// An environment in which programs find nothing of this machine's settings.
     #[expect(clippy::disallowed_methods, reason = "tests find git where it is")]
     pub(crate) fn environment(&self) -> BTreeMap<OsString, OsString> {
         let path = std::env::var_os("PATH").unwrap();
@@ -35,132 +36,47 @@ impl World {
         ])
     }
 
-    /// The git program with nothing of this machine's settings in it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "tests make repositories with git itself"
-    )]
-    pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new("git");
-        command
-            .env_clear()
-            .envs(self.environment())
-            .env("GIT_AUTHOR_NAME", "A")
-            .env("GIT_AUTHOR_EMAIL", "a@example.org")
-            .env("GIT_AUTHOR_DATE", "2024-01-01T00:00:00Z")
-            .env("GIT_COMMITTER_NAME", "A")
-            .env("GIT_COMMITTER_EMAIL", "a@example.org")
-            .env("GIT_COMMITTER_DATE", "2024-01-01T00:00:00Z")
-            .current_dir(self.directory.path());
-        command
+    /// Writes the user's git configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        std::fs::write(self.path("home/.gitconfig"), text).unwrap();
     }
 
-    /// What `git ARGUMENTS` prints, without the newline at its end.
-    pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        self.git_with(arguments, b"")
-    }
-
-    /// Like [`World::git`], with something to read.
-    pub(crate) fn git_with(&self, arguments: &[&str], input: &[u8]) -> String {
-        let mut child = self
-            .command()
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "git {arguments:?}: {said}");
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.trim_end_matches('\n').to_owned()
-    }
-
-    /// A repository with a work tree, on the branch `main`.
-    pub(crate) fn repository(&self, name: &str) -> Repository<'_> {
-        self.git(&["init", "--quiet", "--initial-branch=main", name]);
-        Repository {
-            world: self,
-            name: name.to_owned(),
-        }
+    /// An empty repository.
+    pub(crate) fn repository(&self, name: &str) -> Repository {
+        Repository(GitRepository::new(&self.path(name)))
     }
 }
 
 /// A repository of a [`World`].
-pub(crate) struct Repository<'a> {
-    world: &'a World,
-    name: String,
-}
+pub(crate) struct Repository(GitRepository);
 
-impl Repository<'_> {
-    pub(crate) fn path(&self) -> PathBuf {
-        self.world.path(&self.name)
+impl Repository {
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
     }
 
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        self.git_with(arguments, b"")
-    }
-
-    pub(crate) fn git_with(&self, arguments: &[&str], input: &[u8]) -> String {
-        let all = [&["-C", self.name.as_str()], arguments].concat();
-        self.world.git_with(&all, input)
+        self.0.git(arguments)
     }
 
     /// Writes files and commits them.
     pub(crate) fn commit(&self, files: &[(&str, &str)]) -> CommitId {
         for (path, content) in files {
-            let path = self.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
+            self.0.write(path, content, false);
         }
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--allow-empty", "-m", "work"]);
-        self.id("HEAD")
-    }
-
-    pub(crate) fn id(&self, revision: &str) -> CommitId {
-        self.git(&["rev-parse", &format!("{revision}^{{commit}}")])
-            .parse()
-            .unwrap()
+        self.0.commit("work").parse().unwrap()
     }
 
     pub(crate) fn blob(&self, content: &[u8]) -> String {
-        self.git_with(&["hash-object", "-w", "--stdin"], content)
+        self.0.blob(content)
     }
 
-    /// A tree made of `(mode, type, id, name)`, as git itself would never write it.
-    pub(crate) fn tree(&self, rows: &[(&str, &str, &str, &[u8])]) -> String {
-        let mut input = Vec::new();
-        for (mode, kind, id, name) in rows {
-            input.extend_from_slice(format!("{mode} {kind} {id}\t").as_bytes());
-            input.extend_from_slice(name);
-            input.push(0);
-        }
-        self.git_with(&["mktree", "-z", "--missing"], &input)
+    /// A tree of `(mode, name, id)`, as git itself would not write it.
+    pub(crate) fn tree(&self, rows: &[(&str, &[u8], &str)]) -> String {
+        self.0.raw_tree(rows)
     }
 
     pub(crate) fn commit_tree(&self, tree: &str) -> CommitId {
-        self.git(&["commit-tree", "-m", "work", tree])
-            .parse()
-            .unwrap()
+        self.0.commit_tree(tree).parse().unwrap()
     }
-}
-
-/// The names and bytes of all files below `directory`, `.git` included.
-pub(crate) fn snapshot(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut pending = vec![directory.to_path_buf()];
-    while let Some(directory) = pending.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let entry = entry.unwrap();
-            match entry.file_type().unwrap().is_dir() {
-                true => pending.push(entry.path()),
-                false => found.push((entry.path(), std::fs::read(entry.path()).unwrap())),
-            }
-        }
-    }
-    found.sort();
-    found
 }
