@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Sha256Digest;
-use crate::formats::state::SlotState;
+use crate::formats::state::{LinkMode, SlotState};
 use crate::hook::{HookReason, Interpreter, Phase};
 use crate::identifier::SlotName;
 use crate::relative_path::RelPath;
@@ -45,6 +45,8 @@ pub struct Place {
     pub tree: TreeId,
     /// How many files it has.
     pub files: usize,
+    /// How its files are to be placed. Where a file cannot be linked, it is copied.
+    pub link_mode: LinkMode,
     /// Why.
     pub because: SlotReason,
     /// The state row to be written, durably, before the slot appears. `None`: no row is needed.
@@ -61,6 +63,8 @@ pub struct Refresh {
     pub tree: TreeId,
     /// How many files it will have.
     pub files: usize,
+    /// How new files are to be placed. Where one cannot be linked, it is copied.
+    pub link_mode: LinkMode,
     /// Why.
     pub because: SlotReason,
     /// What changes in the directory, in order. Empty: only the record is written.
@@ -158,6 +162,8 @@ pub enum WriteReason {
     Drifted,
     /// An install hook changed it, and hooks start from published bytes.
     HookChange,
+    /// It was linked from the store, and the package has install hooks now, which write.
+    Shared,
 }
 
 /// What a refresh keeps until commit.

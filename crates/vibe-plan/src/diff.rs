@@ -90,6 +90,19 @@ impl PayloadDiff {
         sort(&mut self.changes);
     }
 
+    /// Adds a write for every file of `tree` that is as published and has none yet, so that no file
+    /// of the slot is one that somebody else has, too.
+    pub fn unshare(&mut self, tree: &Tree) {
+        let written = self.changes.iter().filter_map(FileChange::payload_path);
+        let hook_changed = self.hook_changed.iter().map(|row| &row.path);
+        let settled: BTreeSet<RelPath> = written.chain(hook_changed).cloned().collect();
+        let rows = tree.rows().iter();
+        let shared = rows.filter(|row| !settled.contains(&row.path));
+        self.changes
+            .extend(shared.map(|row| FileChange::write(row, WriteReason::Shared)));
+        sort(&mut self.changes);
+    }
+
     /// Adds the removal of everything the hooks made, directories that hold payload excepted. What
     /// is no longer as remembered is the user's and is set aside instead.
     pub fn reset_made(&mut self, input: &DiffInput<'_>) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{AfterFile, MadeKind, MadePath, RunningHook, SlotState};
+use vibe_core::formats::state::{AfterFile, LinkMode, MadeKind, MadePath, RunningHook, SlotState};
 use vibe_core::hook::{Phase, PhaseState, Reset};
 use vibe_core::plan::{FileChange, HookDecision, Refresh, Step};
 use vibe_core::{RelPath, Tree, Version};
@@ -149,6 +149,7 @@ impl World {
             reset: package.reset,
             was_locked: true,
             previous: None,
+            link_mode: LinkMode::Copy,
         };
         let found = Found::Examined {
             tree: &package.tree,

@@ -33,6 +33,9 @@ pub struct Desired<'a> {
     pub was_locked: bool,
     /// The version that the lock named before, if it is another.
     pub previous: Option<String>,
+    /// How the files of a new slot are to be placed: an existing one keeps its way. A package with
+    /// hooks is never linked, since scripts write.
+    pub link_mode: LinkMode,
 }
 
 /// What is there.
@@ -150,7 +153,9 @@ fn place(
         (None, false) => (SlotReason::New, HookReason::Install),
     };
     let phases = rerun::phases(&declared(desired), None, true, options.decision);
-    let row = (!phases.is_empty()).then(|| SlotState {
+    let link_mode = link_mode(desired, desired.link_mode);
+    let needed = !phases.is_empty() || link_mode != LinkMode::Copy;
+    let row = needed.then(|| SlotState {
         tree: desired.tree_id,
         phases: phases.clone(),
         reason,
@@ -158,7 +163,7 @@ fn place(
         after: BTreeMap::new(),
         made: BTreeMap::new(),
         adding: Vec::new(),
-        link_mode: LinkMode::Copy,
+        link_mode,
         boot: options.boot.clone(),
         running: None,
     });
@@ -166,6 +171,7 @@ fn place(
         slot: desired.slot.clone(),
         tree: desired.tree_id,
         files: tree.rows().len(),
+        link_mode,
         because,
         row,
     });
@@ -174,6 +180,19 @@ fn place(
         hooks: due_hooks(desired, &phases, reason, options),
         edited: Vec::new(),
     }
+}
+
+/// How new files are placed where `mode` is wanted.
+fn link_mode(desired: &Desired<'_>, mode: LinkMode) -> LinkMode {
+    match mode {
+        LinkMode::Hardlink if !desired.hooks.is_empty() => LinkMode::Copy,
+        mode => mode,
+    }
+}
+
+/// How the files of an existing slot are placed.
+fn known_mode(state: Option<&SlotState>) -> LinkMode {
+    state.map_or(LinkMode::Copy, |state| state.link_mode)
 }
 
 fn keep(desired: &Desired<'_>, state: Option<&SlotState>, options: &SlotOptions) -> SlotPlan {
@@ -230,6 +249,9 @@ fn examined(
     let changed = drift > 0 || (options.force && !difference.hook_changed.is_empty());
     let phases = rerun::phases(&declared(desired), state, changed, options.decision);
     start_over(desired, &phases, changed, &input, &mut difference, options);
+    if link_mode(desired, known_mode(state)) != known_mode(state) {
+        difference.unshare(tree);
+    }
 
     let because = slot_reason(desired, record, drift, changed);
     let reason = hook_reason(desired, record, state, changed);
@@ -258,6 +280,7 @@ fn examined(
         slot: desired.slot.clone(),
         tree: desired.tree_id,
         files: tree.rows().len(),
+        link_mode: link_mode(desired, known_mode(state)),
         because,
         undo: undo(desired, record, options, &phases),
         changes: difference.changes,
@@ -381,8 +404,8 @@ fn settled(reason: HookReason, state: &SlotState) -> HookReason {
 
 /// The row to be written before the first change. It knows every path by its content before the
 /// changes as well as after them, so that a second try, wherever the first was cut short, does
-/// what the first would have done. A package without hooks needs one only while there is something
-/// to know.
+/// what the first would have done. A package without hooks needs one only where there is something
+/// to know: of such a second try, or that its files are no plain copies.
 fn row_after(
     desired: &Desired<'_>,
     phases: &BTreeMap<Phase, PhaseState>,
@@ -410,7 +433,8 @@ fn row_after(
         after,
         made: made(difference, input),
         adding: adding(desired, difference, input),
-        link_mode: state.map_or(LinkMode::Copy, |state| state.link_mode),
+        // Until its files are its own, so that a second try makes them so.
+        link_mode: known_mode(state),
         boot: if difference.is_empty() {
             state.and_then(|state| state.boot.clone())
         } else {
@@ -419,6 +443,7 @@ fn row_after(
         running: None,
     };
     let needed = !desired.hooks.is_empty()
+        || row.link_mode != LinkMode::Copy
         || !row.after.is_empty()
         || !row.made.is_empty()
         || !row.adding.is_empty();
@@ -536,6 +561,7 @@ mod tests {
         disk: Files<'a>,
         decision: HookDecision,
         force: bool,
+        link_mode: LinkMode,
     }
 
     fn intact() -> Case<'static> {
@@ -551,6 +577,7 @@ mod tests {
             disk: A,
             decision: HookDecision::Run,
             force: false,
+            link_mode: LinkMode::Copy,
         }
     }
 
@@ -581,6 +608,7 @@ mod tests {
             reset: case.reset,
             was_locked: case.was_locked,
             previous: case.previous.map(str::to_owned),
+            link_mode: case.link_mode,
         };
         let record = case.record.map(|(version, files)| record(version, files));
         let mut contents = contents(case.disk);
@@ -685,6 +713,100 @@ mod tests {
         let changed = Case { disk: B, ..case };
         assert_eq!(refresh(&changed).row, None);
         assert_eq!(changes(&changed), ["repair a"]);
+    }
+
+    #[test]
+    fn a_slot_without_hooks_has_state_while_its_files_are_no_plain_copies() {
+        let case = Case {
+            declared: &[],
+            state: Some(state(tree(A).id(), &[])),
+            ..intact()
+        };
+        check_kept(&plan(&case, Look::Remembered), None);
+        check_kept(&examine(&case), None);
+        let drifted = Case { disk: B, ..case };
+        let refresh = refresh(&drifted);
+        assert_eq!(refresh.link_mode, LinkMode::Reflink);
+        assert_eq!(refresh.row.unwrap().link_mode, LinkMode::Reflink);
+    }
+
+    /// Checks the way in which a new slot is to be placed, and whether it needs a row.
+    fn check_place(declared: &[Phase], wanted: LinkMode, expected: LinkMode, row: bool) {
+        let case = Case {
+            declared,
+            link_mode: wanted,
+            state: None,
+            ..intact()
+        };
+        let Step::Place(place) = plan(&case, Look::Absent).step else {
+            panic!("a slot that is absent is placed");
+        };
+        assert_eq!(place.link_mode, expected);
+        assert_eq!(place.row.is_some(), row);
+        assert!(place.row.is_none_or(|row| row.link_mode == expected));
+    }
+
+    #[test]
+    fn a_new_slot_takes_the_wanted_way_and_a_package_with_hooks_is_never_linked() {
+        check_place(&[], LinkMode::Copy, LinkMode::Copy, false);
+        check_place(&[], LinkMode::Hardlink, LinkMode::Hardlink, true);
+        check_place(&Phase::ALL, LinkMode::Hardlink, LinkMode::Copy, true);
+    }
+
+    #[test]
+    fn an_existing_slot_keeps_its_way_whatever_is_wanted() {
+        for (known, wanted) in [
+            (LinkMode::Copy, LinkMode::Hardlink),
+            (LinkMode::Hardlink, LinkMode::Copy),
+        ] {
+            let case = Case {
+                declared: &[],
+                state: Some(SlotState {
+                    link_mode: known,
+                    ..state(tree(A).id(), &[])
+                }),
+                disk: B,
+                link_mode: wanted,
+                ..intact()
+            };
+            assert_eq!(refresh(&case).link_mode, known);
+        }
+    }
+
+    #[test]
+    fn a_linked_slot_whose_package_gains_hooks_gets_files_of_its_own() {
+        let old: Files<'_> = &[("a", "1"), ("same", "1")];
+        let new: Files<'_> = &[("a", "2"), ("same", "1")];
+        let linked = |tree| {
+            Some(SlotState {
+                link_mode: LinkMode::Hardlink,
+                ..state(tree, &[])
+            })
+        };
+        let case = Case {
+            incoming: new,
+            record: Some(("1.0.0", old)),
+            disk: old,
+            state: linked(tree(old).id()),
+            ..intact()
+        };
+        assert_eq!(changes(&case), ["change a", "unshare same"]);
+        let found = refresh(&case);
+        assert_eq!(found.link_mode, LinkMode::Copy);
+        assert_eq!(found.row.unwrap().link_mode, LinkMode::Hardlink);
+        // A second try, after one that was cut short once the record was written.
+        let again = Case {
+            record: Some(("1.0.0", new)),
+            disk: new,
+            state: linked(tree(new).id()),
+            ..case.clone()
+        };
+        assert_eq!(changes(&again), ["unshare a", "unshare same"]);
+        let plain = Case {
+            declared: &[],
+            ..again
+        };
+        assert!(matches!(examine(&plain).step, Step::Keep(_)));
     }
 
     #[test]

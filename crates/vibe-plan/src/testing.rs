@@ -139,6 +139,7 @@ pub(crate) fn words(change: &FileChange) -> String {
             WriteReason::Changed => format!("change {path}"),
             WriteReason::Drifted => format!("repair {path}"),
             WriteReason::HookChange => format!("reset {path}"),
+            WriteReason::Shared => format!("unshare {path}"),
         },
     }
 }
