@@ -62,15 +62,6 @@ pub struct WrittenFile {
     pub bytes: u64,
 }
 
-/// How a file was cloned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CloneMethod {
-    /// The two share blocks until one is written.
-    Reflink,
-    /// The bytes were copied.
-    Copy,
-}
-
 /// Copies what `source` gives to the new file `target`, mode 0644 or 0755 less the umask, and
 /// returns its digest. An existing `target` is an error and stays; a partial one is removed.
 pub fn copy_hashed(
@@ -176,20 +167,6 @@ pub fn hash_file(path: &Path) -> Result<HashedFile, CopyError> {
     })
 }
 
-/// Makes the new file `target` from the regular file `source`, sharing blocks where the file
-/// system can; mode 0644 or 0755 less the umask. A partial `target` is removed.
-pub fn clone_file(source: &Path, target: &Path, exec: bool) -> Result<CloneMethod, CopyError> {
-    let (mut from, _) = open_regular(source)?;
-    let mut to = create_new(target, exec).map_err(FsError::at("create", target))?;
-    let cloned = match reflink_copy::reflink_file(&from, &to) {
-        Ok(()) => Ok(CloneMethod::Reflink),
-        Err(_) => io::copy(&mut from, &mut to)
-            .map(|_| CloneMethod::Copy)
-            .map_err(|error| FsError::new("write", target, error).into()),
-    };
-    keep_if_whole(target, to, cloned)
-}
-
 /// Opens the regular file `path` for reading, with its stat; links are not followed, and nothing
 /// else is waited for.
 pub fn open_regular(path: &Path) -> Result<(File, Stat), CopyError> {
@@ -235,7 +212,7 @@ fn digest_of(
 }
 
 /// Closes and, after a failure, removes the file that this call created.
-fn keep_if_whole<T>(
+pub(crate) fn keep_if_whole<T>(
     target: &Path,
     file: File,
     outcome: Result<T, CopyError>,
@@ -252,6 +229,7 @@ fn keep_if_whole<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clone::clone_file;
     use crate::testing::{make_pipe, mode_of, mode_under_umask, set_mode};
     use std::fs;
     use std::os::unix::fs::symlink;

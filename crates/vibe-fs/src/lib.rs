@@ -4,6 +4,7 @@
 //! never opened for writing (the lock file alone excepted), and a link is never followed.
 
 pub mod atomic;
+pub mod clone;
 pub mod copy;
 pub mod directory;
 pub mod error;
@@ -21,9 +22,10 @@ mod testing;
 pub mod walk;
 
 pub use atomic::{Durability, create_new_file, write_atomic};
+pub use clone::{CloneMethod, clone_file, copy_file};
 pub use copy::{
-    CloneMethod, CopyError, HashedFile, WrittenFile, clone_file, copy_file_hashed, copy_hashed,
-    copy_sealed, hash_file, open_regular,
+    CopyError, HashedFile, WrittenFile, copy_file_hashed, copy_hashed, copy_sealed, hash_file,
+    open_regular,
 };
 pub use directory::{grant_owner, remove_empty_directory};
 pub use error::FsError;
