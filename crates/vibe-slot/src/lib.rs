@@ -10,6 +10,7 @@ pub mod examine;
 pub mod fresh;
 pub mod hook_scan;
 pub mod layout;
+pub mod materialize;
 pub mod place;
 #[cfg(test)]
 mod properties;
@@ -24,4 +25,4 @@ pub mod undo;
 
 pub use error::SlotError;
 pub use layout::Layout;
-pub use source::{DirectoryPayload, PayloadError, PayloadSource};
+pub use source::{DirectoryPayload, PayloadError, PayloadSource, Proof};

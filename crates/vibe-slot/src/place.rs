@@ -1,16 +1,17 @@
 //! Building new slots, and bringing existing ones to a tree by the least change.
 //!
-//! Every file is built in staging, checked against its digest while it is written, and renamed
-//! into place; nothing that exists is opened for writing, and nothing is touched behind a link.
+//! Every file is built in staging, from content that is proved or is checked against its digest while
+//! it is written, and renamed into place; nothing that exists is opened for writing, and nothing is
+//! touched behind a link.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::LinkMode;
 use vibe_core::plan::{FileChange, Place, Refresh};
-use vibe_core::{RelPath, Sha256Digest, SlotName, TreeId};
+use vibe_core::{RelPath, SlotName, TreeId};
 use vibe_fs::{EntryKind, Guard, ParentError, stat_of};
 
 use crate::access::{
@@ -19,14 +20,18 @@ use crate::access::{
 };
 use crate::error::SlotError;
 use crate::layout::Layout;
+use crate::materialize::{Fallback, Materializer};
 use crate::record::{recorded_paths, write_record};
-use crate::source::PayloadSource;
+use crate::source::{PayloadSource, Proof};
 
 /// What placing or refreshing a slot really did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// The way the files were placed.
+    /// The way the slot's files are placed: of a new one as it really went, of another the way that
+    /// it keeps.
     pub link_mode: LinkMode,
+    /// What was to be linked and was copied.
+    pub fallback: Option<Fallback>,
     /// Files written.
     pub files_written: usize,
     /// Whether the record was written.
@@ -48,7 +53,8 @@ pub fn place(
     refuse_existing(layout, &step.slot)?;
     let staging = stage(layout)?;
     let built = staging.path().join("slot");
-    build(&built, &step.slot, source)?;
+    let files = Materializer::new(&step.slot, source, step.link_mode, Proof::Stat);
+    build(&built, source, &files)?;
     vibe_fs::write_atomic(
         &built.join(vibe_core::relative_path::RECORD_NAME),
         record.render().as_bytes(),
@@ -59,7 +65,8 @@ pub fn place(
     refuse_existing(layout, &step.slot)?;
     vibe_fs::rename_over(&built, &layout.slot(&step.slot))?;
     Ok(Placed {
-        link_mode: LinkMode::Copy,
+        link_mode: files.mode(),
+        fallback: files.fallback(),
         files_written: record.tree.rows().len(),
         record_written: true,
     })
@@ -101,47 +108,42 @@ fn stage(layout: &Layout) -> Result<tempfile::TempDir, SlotError> {
         .map_err(|error| vibe_fs::FsError::new("create a directory in", &staging, error).into())
 }
 
-fn build(root: &Path, slot: &SlotName, source: &dyn PayloadSource) -> Result<(), SlotError> {
+fn build(
+    root: &Path,
+    source: &dyn PayloadSource,
+    files: &Materializer<'_>,
+) -> Result<(), SlotError> {
     let rows = source.tree().rows();
     vibe_fs::create_directory(root)?;
-    // In byte order a directory comes before what is in it.
-    let directories: BTreeSet<RelPath> = rows.iter().flat_map(|row| row.path.ancestors()).collect();
-    for directory in &directories {
-        vibe_fs::create_directory(&directory.under(root))?;
+    for directories in directories_by_depth(source).values() {
+        directories
+            .par_iter()
+            .try_for_each(|directory| vibe_fs::create_directory(&directory.under(root)))?;
     }
-    rows.par_iter().try_for_each(|row| {
-        let target = row.path.under(root);
-        build_file(&target, slot, &row.path, row.digest, row.exec, source)
-    })
+    // In byte order, so that a thread mostly has a directory to itself.
+    rows.par_iter()
+        .try_for_each(|row| files.make(&row.path.under(root), &row.path, row.digest, row.exec))
 }
 
-fn build_file(
-    target: &Path,
-    slot: &SlotName,
-    path: &RelPath,
-    sha256: Sha256Digest,
-    exec: bool,
-    source: &dyn PayloadSource,
-) -> Result<(), SlotError> {
-    let mut reader = source.open(path).map_err(|source| SlotError::Source {
-        slot: Box::new(slot.clone()),
-        path: path.clone(),
-        source: Box::new(source),
-    })?;
-    let found = vibe_fs::copy_hashed(&mut reader, target, exec, source.file_bytes())?;
-    if found == sha256 {
-        return Ok(());
+/// The directories of the package, those first that others lie in.
+fn directories_by_depth(source: &dyn PayloadSource) -> BTreeMap<usize, Vec<RelPath>> {
+    let rows = source.tree().rows().iter();
+    let parents: BTreeSet<RelPath> = rows.filter_map(|row| row.path.parent()).collect();
+    let mut all: BTreeSet<RelPath> = parents.iter().flat_map(RelPath::ancestors).collect();
+    all.extend(parents);
+    let mut by_depth: BTreeMap<usize, Vec<RelPath>> = BTreeMap::new();
+    for directory in all {
+        let depth = directory.as_str().split('/').count();
+        by_depth.entry(depth).or_default().push(directory);
     }
-    Err(SlotError::Changed {
-        slot: Box::new(slot.clone()),
-        path: path.clone(),
-    })
+    by_depth
 }
 
 /// Executes the changes of `step` in order, then writes `record` if its bytes differ.
 ///
 /// All new files are built and checked first, so a source that changed is noticed before anything
-/// in the slot is touched. What is to be deleted may be absent already.
+/// in the slot is touched; a stored file is read whole, since the damaged file whose place it takes
+/// may be the same one under another name. What is to be deleted may be absent already.
 ///
 /// # Errors
 /// `source` or `record` are of another tree, a file of the package changed, the disk is not as
@@ -156,7 +158,8 @@ pub fn refresh(
     check_tree(&step.slot, step.tree, record, source)?;
     layout.ensure_slot(&step.slot)?;
     let staging = stage(layout)?;
-    build_changes(staging.path(), step, source)?;
+    let files = Materializer::new(&step.slot, source, step.link_mode, Proof::Content);
+    build_changes(staging.path(), step, &files)?;
     let refresher = Refresher {
         root: layout.slot(&step.slot),
         slot: &step.slot,
@@ -173,7 +176,8 @@ pub fn refresh(
         .filter(|path| record.tree.get(path).is_none());
     remove_emptied(&refresher.root, gone)?;
     Ok(Placed {
-        link_mode: LinkMode::Copy,
+        link_mode: step.link_mode,
+        fallback: files.fallback(),
         files_written,
         record_written: write_record(layout, &step.slot, record)?,
     })
@@ -186,20 +190,13 @@ fn staged(staging: &Path, index: usize) -> PathBuf {
 fn build_changes(
     staging: &Path,
     step: &Refresh,
-    source: &dyn PayloadSource,
+    files: &Materializer<'_>,
 ) -> Result<(), SlotError> {
     let changes = step.changes.par_iter().enumerate();
     changes.try_for_each(|(index, change)| match change {
         FileChange::Write {
             path, sha256, exec, ..
-        } => build_file(
-            &staged(staging, index),
-            &step.slot,
-            path,
-            *sha256,
-            *exec,
-            source,
-        ),
+        } => files.make(&staged(staging, index), path, *sha256, *exec),
         _ => Ok(()),
     })
 }

@@ -31,10 +31,30 @@ pub trait PayloadSource: Sync {
     /// The path is not in the tree, or cannot be read.
     fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError>;
 
+    /// Where the file at `path` lies if its content is known to be that of the tree, as surely as
+    /// `proof` asks; `None` where only [`PayloadSource::open`] and a digest tell.
+    ///
+    /// # Errors
+    /// The file should be proved, and is damaged.
+    fn proved(&self, path: &RelPath, proof: Proof) -> Result<Option<PathBuf>, PayloadError> {
+        let _ = (path, proof);
+        Ok(None)
+    }
+
     /// The most bytes that one file may have: one that grows while it is read is cut off there.
     fn file_bytes(&self) -> u64 {
         FILE_BYTES
     }
+}
+
+/// How a stored file shows that its content is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// Its stat is as it was when it was stored: damage that changed it is found.
+    Stat,
+    /// Its content is read: for a file that takes the place of a damaged one, which may be the
+    /// same file.
+    Content,
 }
 
 /// A package whose files lie in directories.

@@ -113,6 +113,7 @@ impl World {
             slot: self.slot.clone(),
             tree: package.tree.id(),
             files: package.tree.rows().len(),
+            link_mode: LinkMode::Copy,
             because: SlotReason::New,
             row: None,
         }
@@ -128,6 +129,7 @@ impl World {
             slot: self.slot.clone(),
             tree: package.tree.id(),
             files: package.tree.rows().len(),
+            link_mode: LinkMode::Copy,
             because: SlotReason::Content,
             changes,
             undo,
