@@ -495,7 +495,7 @@ fn an_update_on_a_full_disk_is_told_and_got_over() {
         let calls = [
             ("/^rename", 3),
             ("/^unlink", 2),
-            ("copy_file_range", 4),
+            ("copy_file_range", 2),
             ("fsync", 2),
         ];
         strike_all(&moved(), INSTALL, Strike::Full, &calls);

@@ -2,7 +2,7 @@
 //! lock that does not fit.
 
 #[cfg(unix)]
-use crate::support::{command, read, refused, run, slot, vibe, with_hook};
+use crate::support::{command, forget_store, read, refused, run, slot, vibe, with_hook};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -297,6 +297,7 @@ fn a_published_version_that_changed_is_refused_with_both_digests() {
     let found = tree_of(&moved.read("vibe.lock"), "org.example/core");
     assert_ne!(locked, found);
     std::fs::remove_dir_all(slot(&world, "org.example/core", "1.2.0")).unwrap();
+    forget_store(&world);
     for arguments in [
         &["install"][..],
         &["install", "--locked"],
@@ -600,6 +601,7 @@ fn a_locked_version_that_is_gone_from_its_registry_is_told_from_a_registry_that_
     std::fs::remove_dir_all(slot(&world, "org.example/core", "1.2.0")).unwrap();
     let published = world.registry().join("org.example/core/v1.2.0");
     std::fs::remove_dir_all(&published).unwrap();
+    forget_store(&world);
     let every = [
         &["install"][..],
         &["install", "--locked"],

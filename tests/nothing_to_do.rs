@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::{
-    LOGGED, Run, as_nobody, command, hook_log, lines, read, run, slot, strace, strace_works, vibe,
+    LOGGED, Run, as_nobody, command, command_in, hook_log, lines, read, run, slot, strace,
+    strace_works, vibe,
 };
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
@@ -196,6 +197,16 @@ fn a_stat_that_moved_over_equal_content_renews_what_is_remembered_and_nothing_el
     assert_eq!(hook_log(&world).len(), 2);
 }
 
+/// Has another project of the same user install a package.
+fn in_the_store(world: &World, id: &str) {
+    let other = world.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let manifest =
+        "[project]\nname = \"other\"\n[[registry]]\nname = \"local\"\nurl = \"../registry\"\n";
+    std::fs::write(other.join("vibe.toml"), manifest).unwrap();
+    run(&mut command_in(world, &other, &["install", id])).expect(0);
+}
+
 /// Runs as somebody who may write nothing in the project.
 fn as_stranger(world: &World, arguments: &[&str]) -> Run {
     let plain = command(world, arguments);
@@ -241,6 +252,7 @@ fn a_project_that_cannot_be_written_is_no_obstacle_to_nothing() {
     let world = done();
     std::fs::set_permissions(world.root(), std::fs::Permissions::from_mode(0o755)).unwrap();
     package(7).publish(&world.registry());
+    in_the_store(&world, "org.example/p7");
     set_modes(&world.project(), |mode| mode & !0o222);
     let before = world.snapshot();
     as_stranger(&world, &["install"])

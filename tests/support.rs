@@ -134,6 +134,17 @@ pub fn slot(world: &World, package: &str, version: &str) -> PathBuf {
         .join(version)
 }
 
+/// The store of the world's user.
+pub fn store(world: &World) -> PathBuf {
+    world.home().join("vibe/store")
+}
+
+/// Empties the store: packages come from their sources again.
+#[track_caller]
+pub fn forget_store(world: &World) {
+    std::fs::remove_dir_all(store(world)).unwrap();
+}
+
 /// The text of a file.
 #[track_caller]
 pub fn read(path: impl AsRef<Path>) -> String {

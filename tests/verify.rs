@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{outside_state, read, refused, require_path, slot, source, vibe};
+use crate::support::{
+    forget_store, outside_state, read, refused, require_path, slot, source, vibe,
+};
 #[cfg(unix)]
 use crate::support::{run, unprivileged};
 use vibe_core::hook::Phase;
@@ -465,6 +467,7 @@ fn repair_without_the_source_names_what_it_cannot_restore() {
     let world = installed();
     std::fs::remove_file(lint(&world).join("lint.md")).unwrap();
     std::fs::rename(world.registry(), world.root().join("gone")).unwrap();
+    forget_store(&world);
     refused(&world, &["verify", "--repair"], 1, &["org.example/lint"]);
     std::fs::rename(world.root().join("gone"), world.registry()).unwrap();
     vibe(&world, &["verify", "--repair"]).expect(0);

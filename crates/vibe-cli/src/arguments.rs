@@ -9,6 +9,7 @@ use vibe_core::hook::Phase;
 use vibe_core::specifier::Specifier;
 use vibe_core::version::parse_version;
 use vibe_core::{PackageId, RemoteUrl, Version};
+use vibe_install::WantedLinkMode;
 
 /// The longest time limit that an install hook can be given.
 const HOOK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -130,6 +131,14 @@ impl Command {
             | Command::Runs(_) => RunOptions::default(),
         }
     }
+
+    /// How the files of new slots are to be placed, where the command line says.
+    pub(crate) fn link_mode(&self) -> Option<WantedLinkMode> {
+        match self {
+            Command::Install(arguments) => arguments.link_mode,
+            _ => None,
+        }
+    }
 }
 
 /// The options of commands that run install hooks.
@@ -188,6 +197,9 @@ pub(crate) struct InstallArguments {
     /// Also restore what install hooks changed in their own package
     #[arg(long)]
     pub(crate) force: bool,
+    /// How the files of new slots are placed: as-declared, copy or hardlink
+    #[arg(long, value_name = "MODE", value_parser = link_mode_parser())]
+    pub(crate) link_mode: Option<WantedLinkMode>,
     /// Options of the run.
     #[command(flatten)]
     pub(crate) run: RunOptions,
@@ -322,6 +334,19 @@ fn phase_parser() -> impl TypedValueParser<Value = Phase> {
     })
 }
 
+fn link_mode_parser() -> impl TypedValueParser<Value = WantedLinkMode> {
+    PossibleValuesParser::new(WantedLinkMode::ALL.map(WantedLinkMode::as_str)).map(|word| {
+        parse_link_mode(&word).expect("only the words of link modes are possible values")
+    })
+}
+
+/// The link mode that `word` means.
+pub(crate) fn parse_link_mode(word: &str) -> Option<WantedLinkMode> {
+    WantedLinkMode::ALL
+        .into_iter()
+        .find(|mode| mode.as_str() == word)
+}
+
 fn parse_hook_timeout(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     match duration.is_zero() || duration > HOOK_TIMEOUT_MAX {
@@ -426,6 +451,8 @@ mod tests {
             "vibe install --hook-timeout 0s",
             "vibe install --hook-timeout 25h",
             "vibe install --hook-timeout soon",
+            "vibe install --link-mode reflink",
+            "vibe verify --link-mode copy",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
@@ -449,6 +476,15 @@ mod tests {
             assert_eq!(run.hook_timeout, Some(Duration::from_secs(90)), "{line}");
         }
         assert_eq!(parse_hook_timeout("24h"), Ok(HOOK_TIMEOUT_MAX));
+    }
+
+    #[test]
+    fn every_link_mode_has_its_word() {
+        for mode in WantedLinkMode::ALL {
+            let line = format!("vibe install --link-mode {}", mode.as_str());
+            assert_eq!(parse(&line).unwrap().command.link_mode(), Some(mode));
+        }
+        assert_eq!(parse("vibe install").unwrap().command.link_mode(), None);
     }
 
     #[test]

@@ -49,14 +49,14 @@ fn main() -> ExitCode {
 )]
 fn read_world() -> World {
     let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let platform = etcetera::choose_base_strategy().ok();
     World {
         arguments: std::env::args_os().collect(),
         environment,
         directory: std::env::current_dir(),
         executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vibe")),
-        platform_config: etcetera::choose_base_strategy()
-            .ok()
-            .map(|base| base.config_dir()),
+        platform_config: platform.as_ref().map(BaseStrategy::config_dir),
+        platform_data: platform.as_ref().map(BaseStrategy::data_dir),
         stdout_is_terminal: std::io::stdout().is_terminal(),
         stderr_is_terminal: std::io::stderr().is_terminal(),
         warnings: Vec::new(),

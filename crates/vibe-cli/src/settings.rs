@@ -10,18 +10,22 @@ use vibe_core::formats::decode::decode;
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::text::{escape, hide_credentials, shell_quote};
-use vibe_install::Settings;
+use vibe_install::{Settings, WantedLinkMode};
 
-use crate::arguments::{ColorWhen, Global, RunOptions};
+use crate::arguments::{ColorWhen, Command, Global, parse_link_mode};
 use crate::exit_code;
 use crate::user_error::UserError;
 
 /// The variable that moves the user's files.
 const HOME_VARIABLE: &str = "VIBE_PKG_HOME";
-/// The folder of ours in the platform's config folder.
-const CONFIG_FOLDER: &str = "vibe-pkg";
+/// The folder of ours in each of the platform's folders.
+const FOLDER: &str = "vibe-pkg";
 /// The user's config.
 const CONFIG_NAME: &str = "config.toml";
+/// The store of packages.
+const STORE_NAME: &str = "store";
+/// The variable that says how the files of new slots are placed.
+const LINK_MODE_VARIABLE: &str = "VIBE_LINK_MODE";
 
 /// What the program was started with, read once.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct World {
     pub(crate) executable: PathBuf,
     /// The platform's folder for the configuration of programs.
     pub(crate) platform_config: Option<PathBuf>,
+    /// The platform's folder for the data of programs.
+    pub(crate) platform_data: Option<PathBuf>,
     /// Whether somebody looks at standard output.
     pub(crate) stdout_is_terminal: bool,
     /// Whether somebody looks at standard error.
@@ -66,6 +72,20 @@ impl World {
     /// Where the user's config would be. Without a usable home there is none, and the defaults
     /// hold: nothing is ever written there.
     fn config_path(&self) -> Result<Option<PathBuf>, UserError> {
+        self.place_of(CONFIG_NAME, self.platform_config.as_ref())
+    }
+
+    /// Where the store is. Without a usable home there is none.
+    fn store_path(&self) -> Result<Option<PathBuf>, UserError> {
+        self.place_of(STORE_NAME, self.platform_data.as_ref())
+    }
+
+    /// Where `name` of ours lies: in the folder that the user names, or in that of the platform.
+    fn place_of(
+        &self,
+        name: &str,
+        platform: Option<&PathBuf>,
+    ) -> Result<Option<PathBuf>, UserError> {
         if let Some(home) = self.variable(HOME_VARIABLE) {
             let home = Path::new(home);
             if !home.is_absolute() {
@@ -74,14 +94,27 @@ impl World {
                     format!("{HOME_VARIABLE} has to be an absolute path, but it is `{shown}`");
                 return Err(UserError::new("environment", exit_code::USAGE, message));
             }
-            return Ok(Some(home.join(CONFIG_NAME)));
+            return Ok(Some(home.join(name)));
         }
         // A relative folder would be one that the project controls.
-        let folder = self
-            .platform_config
-            .as_ref()
-            .filter(|folder| folder.is_absolute());
-        Ok(folder.map(|folder| folder.join(CONFIG_FOLDER).join(CONFIG_NAME)))
+        let folder = platform.filter(|folder| folder.is_absolute());
+        Ok(folder.map(|folder| folder.join(FOLDER).join(name)))
+    }
+
+    /// How the files of new slots are to be placed, as the environment says.
+    fn link_mode(&self) -> Result<WantedLinkMode, UserError> {
+        let Some(word) = self.variable(LINK_MODE_VARIABLE) else {
+            return Ok(WantedLinkMode::default());
+        };
+        let word = word.to_string_lossy();
+        parse_link_mode(&word).ok_or_else(|| {
+            let words = WantedLinkMode::ALL.map(WantedLinkMode::as_str).join(", ");
+            let message = format!(
+                "{LINK_MODE_VARIABLE} has to be one of {words}, but it is `{}`",
+                escape(&word)
+            );
+            UserError::new("environment", exit_code::USAGE, message)
+        })
     }
 }
 
@@ -144,9 +177,10 @@ fn parse_config(path: &Path, bytes: &[u8]) -> Result<(UserConfig, Vec<String>), 
 pub(crate) fn settings(
     world: &World,
     global: &Global,
-    run: &RunOptions,
+    command: &Command,
     config: UserConfig,
 ) -> Result<Settings, UserError> {
+    let run = command.run_options();
     let directory = world.directory.as_ref().map_err(|error| {
         UserError::new(
             "environment",
@@ -173,6 +207,11 @@ pub(crate) fn settings(
         no_hooks: run.no_hooks,
         hook_timeout: run.hook_timeout,
         wait: !run.no_wait,
+        store: world.store_path()?,
+        link_mode: match command.link_mode() {
+            Some(mode) => mode,
+            None => world.link_mode()?,
+        },
     })
 }
 
@@ -192,6 +231,8 @@ fn command_line(arguments: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::Arguments;
+    use clap::Parser as _;
     use std::time::Duration;
     use vibe_core::formats::config::HookPolicy;
 
@@ -205,56 +246,82 @@ mod tests {
             directory: Ok(PathBuf::from("/project")),
             executable: PathBuf::from("/bin/vibe"),
             platform_config: None,
+            platform_data: None,
             stdout_is_terminal: false,
             stderr_is_terminal: false,
             warnings: Vec::new(),
         }
     }
 
-    fn made(world: &World, global: &Global, run: &RunOptions) -> Settings {
-        settings(world, global, run, UserConfig::default()).unwrap()
+    fn try_made(world: &World, line: &str) -> Result<Settings, UserError> {
+        let words = format!("vibe {line}");
+        let parsed = Arguments::try_parse_from(words.split_whitespace()).unwrap();
+        settings(
+            world,
+            &parsed.global,
+            &parsed.command,
+            UserConfig::default(),
+        )
+    }
+
+    fn made(world: &World, line: &str) -> Settings {
+        try_made(world, line).unwrap()
     }
 
     #[test]
     fn settings_come_from_the_flags() {
-        let plain = made(&world(&[]), &Global::default(), &RunOptions::default());
+        let plain = made(&world(&[]), "install");
         assert_eq!(plain.start, Path::new("/project"));
         assert_eq!(plain.command, "vibe install 'a b'");
         assert!(plain.wait && !plain.no_hooks && plain.hook_timeout.is_none());
-        let limit = Some(Duration::from_secs(3));
-        let run = RunOptions {
-            no_hooks: true,
-            hook_timeout: limit,
-            no_wait: true,
-        };
-        let global = Global {
-            project: Some("sub".into()),
-            ..Global::default()
-        };
-        let flagged = made(&world(&[]), &global, &run);
+        let line = "install --no-hooks --hook-timeout 3s --no-wait --project sub";
+        let flagged = made(&world(&[]), line);
         assert_eq!(flagged.start, Path::new("/project/sub"));
         assert!(!flagged.wait && flagged.no_hooks);
-        assert_eq!(flagged.hook_timeout, limit);
+        assert_eq!(flagged.hook_timeout, Some(Duration::from_secs(3)));
     }
 
     #[test]
     fn offline_is_told_to_install_hooks() {
-        let offline = Global {
-            offline: true,
-            ..Global::default()
-        };
-        let settings = made(&world(&[]), &offline, &RunOptions::default());
+        let settings = made(&world(&[]), "install --offline");
         assert_eq!(settings.variable("VIBE_OFFLINE"), Some(OsStr::new("1")));
-        let online = made(&world(&[]), &Global::default(), &RunOptions::default());
+        let online = made(&world(&[]), "install");
         assert_eq!(online.variable("VIBE_OFFLINE"), None);
+    }
+
+    #[test]
+    fn offline_is_a_flag_or_a_variable() {
+        let check = |value: &str, line: &str, expected: bool| {
+            let settings = made(&world(&[("VIBE_OFFLINE", value)]), line);
+            assert_eq!(settings.is_offline(), expected, "{value} {line}");
+        };
+        check("", "install", false);
+        check("0", "install", false);
+        check("1", "install", true);
+        check("0", "install --offline", true);
+    }
+
+    #[test]
+    fn the_way_of_placing_is_a_flag_before_a_variable() {
+        let check = |value: &str, line: &str, expected: WantedLinkMode| {
+            let found = made(&world(&[(LINK_MODE_VARIABLE, value)]), line).link_mode;
+            assert_eq!(found, expected, "{value} {line}");
+        };
+        check("", "install", WantedLinkMode::AsDeclared);
+        check("hardlink", "install", WantedLinkMode::Hardlink);
+        check("hardlink", "reinstall", WantedLinkMode::Hardlink);
+        check("hardlink", "install --link-mode copy", WantedLinkMode::Copy);
+        let wrong = world(&[(LINK_MODE_VARIABLE, "symlink")]);
+        let error = try_made(&wrong, "install").unwrap_err();
+        assert_eq!(error.exit_code, exit_code::USAGE);
+        assert!(error.message.contains("`symlink`"), "{}", error.message);
     }
 
     #[test]
     fn a_working_directory_that_is_gone_is_told() {
         let mut gone = world(&[]);
         gone.directory = Err(ErrorKind::NotFound.into());
-        let run = RunOptions::default();
-        let error = settings(&gone, &Global::default(), &run, UserConfig::default()).unwrap_err();
+        let error = try_made(&gone, "install").unwrap_err();
         assert_eq!(error.message, "the working directory cannot be found");
     }
 
@@ -273,6 +340,19 @@ mod tests {
         assert_eq!(path("", Some(".config")), Ok(None));
         assert_eq!(path("", None), Ok(None));
         assert_eq!(path("relative", None), Err(exit_code::USAGE));
+    }
+
+    #[test]
+    fn the_store_lies_beside_the_config_or_where_the_platform_keeps_data() {
+        let store = |home: &str, platform: Option<&str>| {
+            let mut world = world(&[(HOME_VARIABLE, home)]);
+            world.platform_data = platform.map(PathBuf::from);
+            made(&world, "install").store
+        };
+        assert_eq!(store("/h", Some("/d")), Some("/h/store".into()));
+        assert_eq!(store("", Some("/d")), Some("/d/vibe-pkg/store".into()));
+        assert_eq!(store("", Some(".local")), None);
+        assert_eq!(store("", None), None);
     }
 
     #[test]

@@ -10,7 +10,9 @@ use vibe_core::formats::lock::LockError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
 use vibe_core::text::{escape, nearest};
-use vibe_install::{FetchError, HookRecord, InstallError, ReadError, SlotError, Unsolved};
+use vibe_install::{
+    FetchError, HookRecord, InstallError, ReadError, SlotError, StoreError, Unsolved,
+};
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
 use crate::paste::Paste;
@@ -162,6 +164,11 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::LocalRepository { .. } => ("local-repository", USAGE),
         InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
         InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
+        InstallError::NoStore => ("no-store", FAILED),
+        InstallError::Store { source, .. } => ("store", store_code(source)),
+        InstallError::OpenStore { source, .. } => ("store", store_code(source)),
+        InstallError::StoreDamaged { .. } => ("store-damaged", INTEGRITY),
+        InstallError::StoreInProject { .. } => ("store-in-project", USAGE),
         InstallError::OtherTree { .. } => ("other-tree", INTEGRITY),
         InstallError::OtherScripts { .. } => ("other-scripts", INTEGRITY),
         InstallError::Selection { .. } => ("hook-selection", FAILED),
@@ -205,6 +212,13 @@ fn is_absence(error: &FetchError) -> bool {
         FetchError::Fs(error) => error.kind() == ErrorKind::NotFound,
         FetchError::NotADirectory { .. } => true,
         _ => false,
+    }
+}
+
+fn store_code(error: &StoreError) -> u8 {
+    match error {
+        StoreError::Damaged { .. } | StoreError::DamagedForGood { .. } => INTEGRITY,
+        _ => FAILED,
     }
 }
 
@@ -303,6 +317,11 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::SpecIsNoPackage { .. }
         | InstallError::EmptyRepository { .. }
         | InstallError::LocalRepository { .. } => git_hint(error),
+        InstallError::NoStore
+        | InstallError::Store { .. }
+        | InstallError::OpenStore { .. }
+        | InstallError::StoreDamaged { .. }
+        | InstallError::StoreInProject { .. } => store_hint(error),
         InstallError::Selection { .. }
         | InstallError::Script { .. }
         | InstallError::PreInstall { .. }
@@ -489,6 +508,32 @@ fn git_hint(error: &InstallError) -> Option<String> {
         }
         InstallError::LocalRepository { id, .. } => Some(format!(
             "publish a version of {id} that names a repository others can reach"
+        )),
+        _ => None,
+    }
+}
+
+fn store_hint(error: &InstallError) -> Option<String> {
+    match error {
+        InstallError::NoStore => {
+            Some("name a directory of yours for it with VIBE_PKG_HOME".to_owned())
+        }
+        InstallError::StoreInProject { .. } => {
+            Some("name another place for the store with VIBE_PKG_HOME".to_owned())
+        }
+        InstallError::StoreDamaged { id, .. } => Some(format!(
+            "nothing of it was installed; make the source of {id} available, and run the command \
+             again"
+        )),
+        // These say themselves what to do.
+        InstallError::Store { source, .. } | InstallError::OpenStore { source, .. }
+            if store_code(source) == INTEGRITY || matches!(**source, StoreError::Busy { .. }) =>
+        {
+            None
+        }
+        InstallError::Store { store, .. } | InstallError::OpenStore { store, .. } => Some(format!(
+            "make {} a directory that you may write, or name another place with VIBE_PKG_HOME",
+            escape(&store.to_string_lossy())
         )),
         _ => None,
     }

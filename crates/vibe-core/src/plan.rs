@@ -46,6 +46,7 @@ pub struct Place {
     /// How many files it has.
     pub files: usize,
     /// How its files are to be placed. Where a file cannot be linked, it is copied.
+    #[serde(rename = "link-mode")]
     pub link_mode: LinkMode,
     /// Why.
     pub because: SlotReason,
@@ -64,6 +65,7 @@ pub struct Refresh {
     /// How many files it will have.
     pub files: usize,
     /// How new files are to be placed. Where one cannot be linked, it is copied.
+    #[serde(rename = "link-mode")]
     pub link_mode: LinkMode,
     /// Why.
     pub because: SlotReason,

@@ -8,6 +8,7 @@ use vibe_core::relative_path::PathError;
 use vibe_core::tree::TreeError;
 use vibe_fs::error::shown;
 use vibe_fs::{CopyError, EntryKind, FsError, ReadError};
+use vibe_store::StoreError;
 
 /// Why a package was refused, or could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum FetchError {
     /// Two names that collide.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// The store did not take a file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A place that has to be a directory is something else.
     #[error("{} is {}, not a directory", shown(path), kind.as_str())]
     NotADirectory {

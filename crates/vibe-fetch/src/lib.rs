@@ -13,4 +13,4 @@ pub use error::{FetchError, LinkProblem, TreeDifference};
 pub use listing::{ListedFile, Listing, list};
 pub use registry::DirectoryRegistry;
 pub use scan::{ListingNote, SourceKind};
-pub use tree::{apply_published_tree, hash_listing};
+pub use tree::{apply_published_bits, apply_published_tree, hash_listing, stage_listing};

@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 use vibe_core::{Tree, TreeRow};
-use vibe_fs::hash_file;
+use vibe_fs::{hash_file, open_regular, stat_of_open};
+use vibe_store::StagedTree;
 
 use crate::error::{FetchError, TreeDifference};
 use crate::listing::{ListedFile, Listing};
@@ -26,6 +27,39 @@ fn hash_one(file: &ListedFile) -> Result<TreeRow, FetchError> {
         digest: hashed.digest,
         exec: file.exec,
     })
+}
+
+/// Writes every file into `staged`, several at a time, hashing it on the way. A file that is not
+/// what was listed, or changes while it is read, is an error, as are names that collide.
+pub fn stage_listing(
+    listing: &Listing,
+    staged: &StagedTree,
+    file_bytes: u64,
+) -> Result<Tree, FetchError> {
+    let files = listing.files.par_iter();
+    files.try_for_each(|file| stage_one(file, staged, file_bytes))?;
+    Ok(staged.tree()?)
+}
+
+fn stage_one(file: &ListedFile, staged: &StagedTree, file_bytes: u64) -> Result<(), FetchError> {
+    let (mut reader, before) = open_regular(&file.location)?;
+    staged.add(&file.path, &mut reader, file.exec, file_bytes)?;
+    let after = stat_of_open(&reader, &file.location)?;
+    match before == file.stat && after == file.stat {
+        true => Ok(()),
+        false => Err(FetchError::ChangedWhileRead {
+            path: file.path.clone(),
+        }),
+    }
+}
+
+/// Gives the files of `listing` the exec bits of the `published` tree.
+pub fn apply_published_bits(listing: &mut Listing, published: &Tree) {
+    for file in &mut listing.files {
+        if let Some(row) = published.get(&file.path) {
+            file.exec = row.exec;
+        }
+    }
 }
 
 /// Checks that `hashed`, the tree of `listing`, has the paths and digests of the `published` one,

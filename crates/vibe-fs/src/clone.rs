@@ -66,15 +66,23 @@ fn copy_whole(from: &mut File, to: &mut File, bytes: u64) -> io::Result<()> {
 /// `io::copy` does not. Nothing, where it cannot between these two.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn moved_by_kernel(from: &File, to: &File, bytes: u64) -> io::Result<u64> {
+    use rustix::io::Errno;
     let mut moved = 0;
     while moved < bytes {
         let rest = usize::try_from(bytes - moved).unwrap_or(usize::MAX);
         match rustix::fs::copy_file_range(from, None, to, None, rest) {
             Ok(0) => break,
             Ok(count) => moved += count as u64,
-            Err(rustix::io::Errno::INTR) => {}
-            // What is wrong with the disk shows when the bytes are written otherwise.
-            Err(_) if moved == 0 => break,
+            Err(Errno::INTR) => {}
+            // Not between these two file systems, or by this kernel.
+            Err(
+                Errno::XDEV
+                | Errno::NOSYS
+                | Errno::INVAL
+                | Errno::PERM
+                | Errno::OPNOTSUPP
+                | Errno::OVERFLOW,
+            ) if moved == 0 => break,
             Err(error) => return Err(error.into()),
         }
     }

@@ -35,7 +35,7 @@ pub use lock::{FileLock, Holder, LockOutcome, read_holder};
 pub use read::{ReadError, read_bounded, read_if_exists};
 pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remove_tree};
 pub use rename::{free_kept_name, rename_over};
-pub use stat::{EntryKind, Stat, stat_of};
+pub use stat::{EntryKind, Stat, stat_of, stat_of_open};
 pub use system::{
     boot_id, canonical_directory, create_directory, create_directory_all, fits, may_write,
     path_limit, sync_directory, touch,

@@ -56,6 +56,12 @@ impl Stat {
     }
 }
 
+/// The stat of the open `file`, which `path` names.
+pub fn stat_of_open(file: &std::fs::File, path: &Path) -> Result<Stat, FsError> {
+    let metadata = file.metadata().map_err(FsError::at("look at", path))?;
+    Ok(Stat::from_metadata(&metadata))
+}
+
 /// The stat of `path` itself, links not followed; `None` if it is absent, also when what should be
 /// a directory above it is absent or none.
 pub fn stat_of(path: &Path) -> Result<Option<Stat>, FsError> {

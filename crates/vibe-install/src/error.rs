@@ -16,6 +16,7 @@ use vibe_git::GitError;
 use vibe_plan::selection::{ScriptError, SelectionError};
 use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
+use vibe_store::{Damage, StoreError};
 
 use crate::run_record::HookRecord;
 
@@ -313,6 +314,53 @@ pub enum InstallError {
         /// Why.
         source: Box<FetchError>,
     },
+    /// There is no place for the store of packages.
+    #[error("no folder for the store of packages is known")]
+    NoStore,
+    /// The store did not take or give a package.
+    #[error("the store {} cannot be used for {id} {version}", shown(store))]
+    Store {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// The root of the store.
+        store: PathBuf,
+        /// Why.
+        source: Box<StoreError>,
+    },
+    /// The store cannot be used at all.
+    #[error("the store {} cannot be used", shown(store))]
+    OpenStore {
+        /// The root of the store.
+        store: PathBuf,
+        /// Why.
+        source: Box<StoreError>,
+    },
+    /// What the store has of a package is damaged, and its source does not give it.
+    #[error("{id} {version} is damaged in the store ({damage}) and cannot be fetched again")]
+    StoreDamaged {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// What is wrong with it.
+        damage: Damage,
+        /// Why it cannot be fetched.
+        source: Box<InstallError>,
+    },
+    /// The store and the project lie one in the other.
+    #[error(
+        "the store {} and the project {} lie one in the other",
+        shown(store),
+        shown(project)
+    )]
+    StoreInProject {
+        /// The root of the store.
+        store: PathBuf,
+        /// The root of the project.
+        project: PathBuf,
+    },
     /// A registry cannot be read.
     #[error("the registry `{}` cannot be read", escape(name))]
     Registry {
@@ -502,4 +550,14 @@ pub enum Unsolved {
     /// Requirements exclude each other.
     #[error("{0}")]
     Conflict(String),
+}
+
+impl InstallError {
+    /// Whether the store lost a tree while it was used, so that fetching it again helps.
+    pub(crate) fn is_lost_tree(&self) -> bool {
+        match self {
+            InstallError::Store { source, .. } => source.is_lost_tree(),
+            _ => false,
+        }
+    }
 }

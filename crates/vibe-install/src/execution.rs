@@ -2,17 +2,22 @@
 //! where a run stops before its commit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::SystemTime;
 
+use rayon::prelude::*;
 use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{MachineState, SlotState};
-use vibe_core::hook::{Phase, PhaseState};
+use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
+use vibe_core::hook::{HookReason, Phase, PhaseState};
 use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
-use vibe_core::{Event, SlotName};
+use vibe_core::{Cancellation, Event, Observer, SlotName, TreeId};
 use vibe_fs::Durability;
+use vibe_fs::error::shown;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::recorded_row;
+use vibe_slot::SlotError;
+use vibe_slot::materialize::Fallback;
 use vibe_slot::place::{Placed, place, refresh};
 use vibe_slot::remove::{discard_new, remove};
 use vibe_slot::undo::UndoStore;
@@ -21,6 +26,7 @@ use vibe_slot::{fresh, layout};
 use crate::commit::{Commit, CommitError};
 use crate::error::InstallError;
 use crate::evidence::{milliseconds, prune_runs, run_name, time_text, write_run};
+use crate::fetch::Payload;
 use crate::planning::{Planned, contents_of};
 use crate::project::Project;
 use crate::run_record::{HookOutcome, HookRecord, RunRecord};
@@ -43,6 +49,10 @@ pub(crate) struct Execution<'a> {
     rows_before: BTreeMap<SlotName, SlotState>,
     undo: UndoStore,
     done: Vec<Step>,
+    /// Files that were to be linked and were copied.
+    fallback: Option<Fallback>,
+    /// The state on disk says how slots were really placed.
+    is_state_saved: bool,
 }
 
 /// What an execution did.
@@ -51,21 +61,75 @@ pub(crate) struct Executed {
     pub(crate) run: String,
     pub(crate) hooks: Vec<HookRecord>,
     pub(crate) done: Vec<Step>,
+    /// Nothing of it is left in staging.
+    pub(crate) is_tidy: bool,
 }
 
 /// Removes what a run keeps only while it works, and what one that was killed left: staging, and
-/// directories of slots that hold nothing.
-pub(crate) fn tidy(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
+/// directories of slots that hold nothing. Whether all of it is gone.
+pub(crate) fn tidy(context: &Context<'_>, project: &Project) -> Result<bool, InstallError> {
     layout::remove_empty_slots(&project.layout)?;
     clear_staging(context, project)
 }
 
-fn clear_staging(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
-    for left in project.layout.clear_staging()? {
-        let text = format!("{left}, which a run left, could not be removed");
+fn clear_staging(context: &Context<'_>, project: &Project) -> Result<bool, InstallError> {
+    let left = project.layout.clear_staging()?;
+    for path in &left {
+        let text = format!("{path}, which a run left, could not be removed");
         context.observer.observe(&Event::Warning(text));
     }
-    Ok(())
+    Ok(left.is_empty())
+}
+
+/// From so many new slots on, several are placed at a time. Of fewer, one after the other is, and the
+/// files of each several at a time.
+const MANY_SLOTS: usize = 8;
+
+/// Places new slots; used by several threads.
+struct Placer<'a> {
+    planned: &'a Planned,
+    project: &'a Project,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancellation,
+}
+
+impl Placer<'_> {
+    fn place(&self, step: &Place) -> Result<Attempt, InstallError> {
+        if self.cancel.is_cancelled() {
+            return Err(InstallError::Interrupted);
+        }
+        let slot = step.slot.clone();
+        self.observer.observe(&Event::Placing { slot });
+        let record = self.planned.slot_record(&step.slot);
+        let payload = &self.planned.fetched(&step.slot).payload;
+        match place(&self.project.layout, step, payload, &record) {
+            Err(error) if error.is_lost_tree() => Ok(Attempt::LostTree(error)),
+            placed => Ok(Attempt::Placed(placed?)),
+        }
+    }
+}
+
+/// What placing a slot came to.
+enum Attempt {
+    Placed(Placed),
+    /// The store has the package no more, or damaged: it has to be fetched again.
+    LostTree(SlotError),
+}
+
+/// The row of a slot without install hooks, which tells how its files are placed.
+fn placed_row(tree: TreeId, link_mode: LinkMode) -> SlotState {
+    SlotState {
+        tree,
+        phases: BTreeMap::new(),
+        reason: HookReason::Install,
+        previous_version: None,
+        after: BTreeMap::new(),
+        made: BTreeMap::new(),
+        adding: Vec::new(),
+        link_mode,
+        boot: vibe_fs::boot_id(),
+        running: None,
+    }
 }
 
 /// Why an execution stopped before its commit was done.
@@ -103,6 +167,8 @@ impl<'a> Execution<'a> {
             rows_before: planned.state.slots.clone(),
             undo: UndoStore::default(),
             done: Vec::new(),
+            fallback: None,
+            is_state_saved: true,
         }
     }
 
@@ -136,12 +202,13 @@ impl<'a> Execution<'a> {
         }
         let tidied = tidy(self.context, self.project);
         outcome?;
-        tidied?;
+        let is_tidy = tidied?;
         prune_runs(&self.project.layout)?;
         Ok(Executed {
             run: self.run,
             hooks: self.hooks,
             done: self.done,
+            is_tidy,
         })
     }
 
@@ -213,10 +280,12 @@ impl<'a> Execution<'a> {
 
     fn before_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
         self.write_rows()?;
+        self.place_slots()?;
         for step in &self.planned.plan.steps {
             self.slot_step(step)?;
         }
         self.settle_rows()?;
+        self.tell_fallback();
         for hook in self.due_hooks(Some(Phase::PreInstall)) {
             self.check_cancelled()?;
             let record = self.hook(hook)?;
@@ -265,28 +334,56 @@ impl<'a> Execution<'a> {
         })
     }
 
-    fn slot_step(&mut self, step: &Step) -> Result<(), InstallError> {
-        match step {
-            Step::Place(place) => {
-                self.announce(&place.slot)?;
-                self.place(place)?;
-            }
-            Step::Refresh(refresh) => {
-                self.announce(&refresh.slot)?;
-                self.refresh(refresh)?;
-            }
-            Step::Keep(_) => {}
-            Step::RunHook(_) | Step::Remove(_) => return Ok(()),
+    /// Places the new slots.
+    fn place_slots(&mut self) -> Result<(), InstallError> {
+        let steps: Vec<&Place> = self
+            .planned
+            .plan
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Place(step) => Some(step),
+                _ => None,
+            })
+            .collect();
+        let placer = Placer {
+            planned: self.planned,
+            project: self.project,
+            observer: self.context.observer,
+            cancel: self.context.cancel,
+        };
+        let place_one = |step: &&Place| placer.place(step);
+        let placed: Result<Vec<Attempt>, InstallError> = match steps.len() < MANY_SLOTS {
+            true => steps.iter().map(place_one).collect(),
+            false => steps.par_iter().map(place_one).collect(),
+        };
+        for (step, placed) in steps.into_iter().zip(placed?) {
+            let placed = match placed {
+                Attempt::Placed(placed) => placed,
+                Attempt::LostTree(error) => {
+                    let payload = self.fetch_again(&step.slot, &error)?;
+                    let record = self.planned.slot_record(&step.slot);
+                    place(&self.project.layout, step, &payload, &record)?
+                }
+            };
+            self.note_placed(&step.slot, step.tree, placed);
         }
-        self.done.push(step.clone());
         Ok(())
     }
 
-    fn announce(&self, slot: &SlotName) -> Result<(), InstallError> {
-        self.check_cancelled()?;
-        self.context
-            .observer
-            .observe(&Event::Placing { slot: slot.clone() });
+    /// Takes one step; new slots are there already.
+    fn slot_step(&mut self, step: &Step) -> Result<(), InstallError> {
+        match step {
+            Step::Place(_) | Step::Keep(_) => {}
+            Step::Refresh(refresh) => {
+                self.check_cancelled()?;
+                let slot = refresh.slot.clone();
+                self.context.observer.observe(&Event::Placing { slot });
+                self.refresh(refresh)?;
+            }
+            Step::RunHook(_) | Step::Remove(_) => return Ok(()),
+        }
+        self.done.push(step.clone());
         Ok(())
     }
 
@@ -294,14 +391,6 @@ impl<'a> Execution<'a> {
         if self.context.cancel.is_cancelled() {
             return Err(InstallError::Interrupted);
         }
-        Ok(())
-    }
-
-    fn place(&mut self, step: &Place) -> Result<(), InstallError> {
-        let layout = &self.project.layout;
-        let record = self.slot_record(&step.slot);
-        let placed = place(layout, step, &self.fetched(&step.slot).payload, &record)?;
-        self.note_mode(&step.slot, placed);
         Ok(())
     }
 
@@ -314,10 +403,32 @@ impl<'a> Execution<'a> {
         let recorded = package.record.as_ref().map(|record| &record.tree);
         let row = self.rows_before.get(&step.slot).cloned();
         self.undo.keep(layout, step, recorded, row)?;
-        let record = self.slot_record(&step.slot);
-        let placed = refresh(layout, step, &self.fetched(&step.slot).payload, &record)?;
-        self.note_mode(&step.slot, placed);
+        let record = self.planned.slot_record(&step.slot);
+        let placed = self.refreshed(step, &record)?;
+        self.note_placed(&step.slot, step.tree, placed);
         Ok(())
+    }
+
+    /// Takes the step. New files are made before the slot is touched, so it can be taken anew where
+    /// a stored one is damaged.
+    pub(crate) fn refreshed(
+        &self,
+        step: &Refresh,
+        record: &SlotRecord,
+    ) -> Result<Placed, InstallError> {
+        let layout = &self.project.layout;
+        match refresh(layout, step, &self.fetched(&step.slot).payload, record) {
+            Err(error) if error.is_lost_tree() => {
+                let payload = self.fetch_again(&step.slot, &error)?;
+                Ok(refresh(layout, step, &payload, record)?)
+            }
+            placed => Ok(placed?),
+        }
+    }
+
+    fn fetch_again(&self, slot: &SlotName, lost: &SlotError) -> Result<Payload, InstallError> {
+        let target = &self.planned_package(slot).target;
+        crate::fetch::fetch_again(self.context, target, lost)
     }
 
     fn set_record_aside(&self, slot: &SlotName) -> Result<(), InstallError> {
@@ -327,10 +438,45 @@ impl<'a> Execution<'a> {
         Ok(())
     }
 
-    fn note_mode(&mut self, slot: &SlotName, placed: Placed) {
-        if let Some(row) = self.state.slots.get_mut(slot) {
-            row.link_mode = placed.link_mode;
+    /// Keeps how the files of `slot` were really placed, for its row and for the user.
+    fn note_placed(&mut self, slot: &SlotName, tree: TreeId, placed: Placed) {
+        if let Some(fallback) = placed.fallback {
+            let told = self.fallback.get_or_insert(Fallback {
+                files: 0,
+                because: fallback.because,
+            });
+            told.files += fallback.files;
         }
+        let known = self.state.slots.get_mut(slot);
+        match known {
+            Some(row) if row.link_mode == placed.link_mode => return,
+            Some(row) => row.link_mode = placed.link_mode,
+            None if placed.link_mode == LinkMode::Copy => return,
+            None => {
+                let row = placed_row(tree, placed.link_mode);
+                self.state.slots.insert(slot.clone(), row);
+            }
+        }
+        self.is_state_saved = false;
+    }
+
+    /// Says, once for all files, that what was to be linked was copied.
+    fn tell_fallback(&self) {
+        let Some(fallback) = &self.fallback else {
+            return;
+        };
+        let files = match fallback.files {
+            1 => "1 file was",
+            count => &format!("{count} files were"),
+        };
+        let store = self.context.settings.store.as_deref();
+        let text = format!(
+            "{files} copied, since a file of the store {} cannot be linked into {}: {}",
+            shown(store.unwrap_or(Path::new(""))),
+            shown(&self.project.layout.vibedeps()),
+            fallback.because
+        );
+        self.context.observer.observe(&Event::Note(text));
     }
 
     /// Once slots are placed, what was being added is recorded, and a row that says nothing goes.
@@ -346,13 +492,11 @@ impl<'a> Execution<'a> {
                 self.state.slots.insert(slot.clone(), row);
             }
         }
-        let says_something = |row: &SlotState| {
-            !row.phases.is_empty() || !row.after.is_empty() || !row.made.is_empty()
-        };
-        self.state.slots.retain(|_, row| says_something(row));
-        if self.state == before {
+        self.state.slots.retain(|_, row| row.is_needed());
+        if self.is_state_saved && self.state == before {
             return Ok(());
         }
+        self.is_state_saved = true;
         self.save_state(Durability::Unsynced)
     }
 

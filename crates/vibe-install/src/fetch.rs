@@ -1,26 +1,35 @@
-//! Reading a package from its source: its files, its manifest, and its hooks as selected here.
+//! Getting a package: its files, its manifest, and its hooks as selected here.
+//!
+//! What is published goes from its source into the store, hashed on the way, and is taken from there
+//! from then on. A path source is the project's own and is read where it is, unless its slot is to
+//! be linked, which only the store's files can be.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
+use vibe_core::formats::state::LinkMode;
 use vibe_core::hook::{HostOs, Interpreters, SelectedHook};
 use vibe_core::limits::{LOCK_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{
-    Constraint, Event, Observer, PackageId, RelPath, RemoteUrl, Sha256Digest, Tree, Version,
+    Constraint, Event, Observer, PackageId, RelPath, RemoteUrl, Sha256Digest, Tree, TreeId,
+    TreeRow, Version,
 };
 use vibe_fetch::{
-    DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_tree, hash_listing, list,
+    DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_bits, apply_published_tree,
+    hash_listing, list, stage_listing,
 };
 use vibe_fs::{read_bounded, stat_of};
 use vibe_plan::selection::{check_script_text, scripts_of, select};
-use vibe_slot::{DirectoryPayload, PayloadSource as _};
+use vibe_slot::{DirectoryPayload, PayloadError, PayloadSource, Proof, SlotError};
+use vibe_store::{Damage, StagedTree, Store, StoreError, StoredTree};
 
 use crate::error::InstallError;
 use crate::project::parse_manifest;
+use crate::settings::{Context, WantedLinkMode};
 use crate::sources::constraint_of;
 
 /// One package that the project shall have.
@@ -101,7 +110,7 @@ impl Origin {
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
     /// Its files, and where each of them is read from.
-    pub payload: DirectoryPayload,
+    pub payload: Payload,
     /// The package's part of its manifest.
     pub package: Package,
     /// What its manifest requires, itself left out.
@@ -128,7 +137,43 @@ impl Fetched {
 
     /// Its files.
     pub(crate) fn tree(&self) -> &Tree {
-        &self.payload.tree
+        self.payload.tree()
+    }
+}
+
+/// Where the files of a package are read from.
+#[derive(Debug, Clone)]
+pub(crate) enum Payload {
+    /// Directories that are not ours: what is read is hashed.
+    Directory(DirectoryPayload),
+    /// The store.
+    Stored(StoredTree),
+}
+
+impl Payload {
+    fn source(&self) -> &dyn PayloadSource {
+        match self {
+            Payload::Directory(payload) => payload,
+            Payload::Stored(stored) => stored,
+        }
+    }
+}
+
+impl PayloadSource for Payload {
+    fn tree(&self) -> &Tree {
+        self.source().tree()
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError> {
+        self.source().open(path)
+    }
+
+    fn proved(&self, path: &RelPath, proof: Proof) -> Result<Option<PathBuf>, PayloadError> {
+        self.source().proved(path, proof)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.source().file_bytes()
     }
 }
 
@@ -142,13 +187,247 @@ pub(crate) struct FetchOptions<'a> {
     pub decision: HookDecision,
     /// Who listens.
     pub observer: &'a dyn Observer,
+    /// The store; `None` where the user has no place for one.
+    pub store: Option<&'a Store>,
+    /// Put into the store what is read from a source. Without that nothing is written anywhere.
+    pub fills_store: bool,
+    /// How the files of new slots are to be placed.
+    pub link_mode: WantedLinkMode,
+}
+
+/// Gets `target`: from the store, where that has the tree that the lock names, else from its source.
+pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
+    fetch_undamaged(target, options, None)
+}
+
+/// The files of a package of which the store lost the tree while it was used, which `lost` says.
+pub(crate) fn fetch_again(
+    context: &Context<'_>,
+    target: &Target,
+    lost: &SlotError,
+) -> Result<Payload, InstallError> {
+    let store = context.settings.package_store();
+    let options = FetchOptions {
+        limits: context.settings.config.limits,
+        interpreters: &Interpreters::default,
+        decision: HookDecision::Held,
+        observer: context.observer,
+        store: store.as_ref(),
+        fills_store: true,
+        link_mode: context.settings.link_mode,
+    };
+    Ok(fetch_undamaged(target, &options, lost.damage().cloned())?.payload)
+}
+
+/// [`fetch`] after `damage` was found in what the store had.
+fn fetch_undamaged(
+    target: &Target,
+    options: &FetchOptions<'_>,
+    damage: Option<Damage>,
+) -> Result<Fetched, InstallError> {
+    let mut damage = damage;
+    // What another place than the locked one has, only that place can say.
+    let locked = target.locked.as_ref();
+    let locked = locked.filter(|locked| locked.source == target.source);
+    if let (Some(store), Some(tree)) = (options.store, locked.and_then(|locked| locked.tree)) {
+        match from_store(target, store, tree, options) {
+            Ok(Some(fetched)) => return Ok(fetched),
+            Ok(None) => {}
+            Err(error) if error.is_lost_tree() => {}
+            Err(error) => return Err(error),
+        }
+        damage = store.take_damage(tree).or(damage);
+    }
+    let fetched = from_source(target, options);
+    let Some(damage) = damage else {
+        return fetched;
+    };
+    match fetched {
+        Ok(fetched) => {
+            options.observer.observe(&Event::Warning(format!(
+                "{} {} was damaged in the store and was fetched again: {damage}",
+                target.id, target.version
+            )));
+            Ok(fetched)
+        }
+        Err(source) => Err(InstallError::StoreDamaged {
+            id: target.id.clone(),
+            version: target.version.clone(),
+            damage,
+            source: Box::new(source),
+        }),
+    }
+}
+
+fn in_store<'a>(
+    target: &'a Target,
+    store: &'a Store,
+) -> impl Fn(StoreError) -> InstallError + use<'a> {
+    |source| InstallError::Store {
+        id: target.id.clone(),
+        version: target.version.clone(),
+        store: store.root().to_path_buf(),
+        source: Box::new(source),
+    }
+}
+
+fn from_store(
+    target: &Target,
+    store: &Store,
+    tree: TreeId,
+    options: &FetchOptions<'_>,
+) -> Result<Option<Fetched>, InstallError> {
+    let failed = in_store(target, store);
+    let Some(stored) = store.get(tree).map_err(&failed)? else {
+        return Ok(None);
+    };
+    let place = |path: &RelPath| match stored.proved(path) {
+        Ok(place) => Ok(Some(place)),
+        Err(StoreError::NotInTree { .. }) => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    let described = describe(target, stored.tree(), &place, options)?;
+    Ok(Some(described.with(Payload::Stored(stored), Vec::new())))
 }
 
 /// Reads `target` from its source and holds it against the lock's tree.
-pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
+fn from_source(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
     options.observer.observe(&Event::Fetching {
         package: target.id.clone(),
     });
+    let is_path = matches!(target.origin, Origin::Path(_));
+    let mut listing = listed(target, options)?;
+    if is_path || !options.fills_store {
+        let (listing, tree) = hashed(target, listing)?;
+        return from_listing(target, &listing, tree, options);
+    }
+    let store = options.store.ok_or(InstallError::NoStore)?;
+    let published = published_tree(target)?;
+    if let Some(published) = &published {
+        apply_published_bits(&mut listing, published);
+    }
+    let staged = match store.stage() {
+        Ok(staged) => fill(target, &listing, staged, options)?,
+        Err(error) => return from_closed_store(target, listing, store, error, options),
+    };
+    let mut tree = staged.tree().map_err(in_store(target, store))?;
+    if let Some(published) = published {
+        let applied = apply_published_tree(&mut listing, &tree, published);
+        tree = applied.map_err(in_package(target))?;
+    }
+    check_locked_tree(target, &tree)?;
+    let described = describe(target, &tree, &place_in(&listing), options)?;
+    let stored = staged.finish().map_err(in_store(target, store))?;
+    Ok(described.with(Payload::Stored(stored), notes_of(&listing)))
+}
+
+fn from_listing(
+    target: &Target,
+    listing: &Listing,
+    tree: Tree,
+    options: &FetchOptions<'_>,
+) -> Result<Fetched, InstallError> {
+    check_locked_tree(target, &tree)?;
+    let described = describe(target, &tree, &place_in(listing), options)?;
+    let is_linked = wanted_mode(&described.package, options.link_mode) == LinkMode::Hardlink;
+    if is_linked && options.fills_store {
+        let stored = stored_path(target, listing, &tree, options)?;
+        return Ok(described.with(Payload::Stored(stored), notes_of(listing)));
+    }
+    let files = listing.files.iter();
+    let payload = DirectoryPayload {
+        tree,
+        locations: files
+            .map(|file| (file.path.clone(), file.location.clone()))
+            .collect(),
+        file_bytes: options.limits.file_bytes,
+    };
+    Ok(described.with(Payload::Directory(payload), notes_of(listing)))
+}
+
+/// The path source in `listing`, whose tree is `tree`, in the store.
+fn stored_path(
+    target: &Target,
+    listing: &Listing,
+    tree: &Tree,
+    options: &FetchOptions<'_>,
+) -> Result<StoredTree, InstallError> {
+    let store = options.store.ok_or(InstallError::NoStore)?;
+    let failed = in_store(target, store);
+    if let Some(stored) = store.get(tree.id()).map_err(&failed)? {
+        return Ok(stored);
+    }
+    let staged = store.stage().map_err(&failed)?;
+    let staged = fill(target, listing, staged, options)?;
+    let found = staged.tree().map_err(&failed)?;
+    if let Some(path) = first_other(&found, tree) {
+        return Err(in_package(target)(FetchError::ChangedWhileRead { path }));
+    }
+    staged.finish().map_err(failed)
+}
+
+/// The first path of which two trees say different things.
+fn first_other(one: &Tree, other: &Tree) -> Option<RelPath> {
+    let rows = one.rows().iter();
+    let differs = |row: &&TreeRow| other.get(&row.path) != Some(*row);
+    rows.clone().find(differs).map(|row| row.path.clone())
+}
+
+/// The files of `listing`, staged.
+fn fill(
+    target: &Target,
+    listing: &Listing,
+    staged: StagedTree,
+    options: &FetchOptions<'_>,
+) -> Result<StagedTree, InstallError> {
+    let filled = stage_listing(listing, &staged, options.limits.file_bytes);
+    match (filled, options.store) {
+        (Ok(_), _) => Ok(staged),
+        (Err(FetchError::Store(error)), Some(store)) => Err(in_store(target, store)(error)),
+        (Err(error), _) => Err(in_package(target)(error)),
+    }
+}
+
+/// A package that the store, which cannot be written because of `error`, may nevertheless have.
+fn from_closed_store(
+    target: &Target,
+    listing: Listing,
+    store: &Store,
+    error: StoreError,
+    options: &FetchOptions<'_>,
+) -> Result<Fetched, InstallError> {
+    let (listing, tree) = hashed(target, listing)?;
+    check_locked_tree(target, &tree)?;
+    match from_store(target, store, tree.id(), options)? {
+        Some(fetched) => Ok(Fetched {
+            notes: notes_of(&listing),
+            ..fetched
+        }),
+        None => Err(in_store(target, store)(error)),
+    }
+}
+
+/// How the files of a new slot of `package` are to be placed.
+pub(crate) fn wanted_mode(package: &Package, wanted: WantedLinkMode) -> LinkMode {
+    let is_declared = package.materialization == Materialization::Hardlink;
+    match wanted {
+        // Scripts write.
+        _ if !package.hooks.scripts.is_empty() => LinkMode::Copy,
+        WantedLinkMode::Hardlink => LinkMode::Hardlink,
+        WantedLinkMode::AsDeclared if is_declared => LinkMode::Hardlink,
+        WantedLinkMode::AsDeclared | WantedLinkMode::Copy => LinkMode::Copy,
+    }
+}
+
+fn in_package(target: &Target) -> impl Fn(FetchError) -> InstallError + use<'_> {
+    |source| InstallError::Fetch {
+        id: target.id.clone(),
+        version: target.version.clone(),
+        source: Box::new(source),
+    }
+}
+
+fn listed(target: &Target, options: &FetchOptions<'_>) -> Result<Listing, InstallError> {
     let (directory, kind) = match &target.origin {
         Origin::Path(directory) => (directory, SourceKind::PathSource),
         Origin::Registry { directory, .. } => (directory, SourceKind::Published),
@@ -159,23 +438,76 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
             });
         }
     };
-    let in_package = |source| InstallError::Fetch {
-        id: target.id.clone(),
-        version: target.version.clone(),
-        source: Box::new(source),
+    list(directory, kind, &options.limits)
+        .map_err(|source| absence(target, source, in_package(target)))
+}
+
+/// What the registry says that the files of `target` are, if it says it.
+fn published_tree(target: &Target) -> Result<Option<Tree>, InstallError> {
+    let Origin::Registry { root, .. } = &target.origin else {
+        return Ok(None);
     };
-    let mut listing = list(directory, kind, &options.limits)
-        .map_err(|source| absence(target, source, in_package))?;
-    let mut tree = hash_listing(&listing).map_err(in_package)?;
-    if let Origin::Registry { root, .. } = &target.origin {
-        let registry = DirectoryRegistry::new(root.clone());
-        let published = registry.published_tree(&target.id, &target.version);
-        if let Some(published) = published.map_err(in_package)? {
-            tree = apply_published_tree(&mut listing, &tree, published).map_err(in_package)?;
+    DirectoryRegistry::new(root.clone())
+        .published_tree(&target.id, &target.version)
+        .map_err(in_package(target))
+}
+
+/// The tree of `listing`, with its exec bits as published.
+fn hashed(target: &Target, mut listing: Listing) -> Result<(Listing, Tree), InstallError> {
+    let mut tree = hash_listing(&listing).map_err(in_package(target))?;
+    if let Some(published) = published_tree(target)? {
+        let applied = apply_published_tree(&mut listing, &tree, published);
+        tree = applied.map_err(in_package(target))?;
+    }
+    Ok((listing, tree))
+}
+
+fn notes_of(listing: &Listing) -> Vec<String> {
+    listing.notes.iter().map(|note| note.to_string()).collect()
+}
+
+/// Where a file of the package is read; `None` where it has no such file.
+type PlaceOf<'a> = &'a dyn Fn(&RelPath) -> Result<Option<PathBuf>, InstallError>;
+
+fn place_in(listing: &Listing) -> impl Fn(&RelPath) -> Result<Option<PathBuf>, InstallError> {
+    |path| {
+        let found = listing.files.binary_search_by(|file| file.path.cmp(path));
+        Ok(found
+            .ok()
+            .map(|index| listing.files[index].location.clone()))
+    }
+}
+
+/// What a package says of itself.
+struct Described {
+    package: Package,
+    requires: BTreeMap<PackageId, Option<Constraint>>,
+    not_acted_on: Vec<String>,
+    hooks: Vec<SelectedHook>,
+    scripts: BTreeMap<RelPath, Sha256Digest>,
+}
+
+impl Described {
+    fn with(self, payload: Payload, notes: Vec<String>) -> Fetched {
+        Fetched {
+            payload,
+            package: self.package,
+            requires: self.requires,
+            not_acted_on: self.not_acted_on,
+            hooks: self.hooks,
+            scripts: self.scripts,
+            notes,
         }
     }
-    check_locked_tree(target, &tree)?;
-    let manifest = read_listed_manifest(target, &listing)?;
+}
+
+fn describe(
+    target: &Target,
+    tree: &Tree,
+    place: PlaceOf<'_>,
+    options: &FetchOptions<'_>,
+) -> Result<Described, InstallError> {
+    let manifest = read_package_manifest(target, place)?;
     let not_acted_on = manifest.not_acted_on.clone();
     let requires = manifest
         .requires
@@ -184,23 +516,12 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
         .map(|(id, dependency)| (id.clone(), constraint_of(dependency)))
         .collect();
     let package = package_of(target, manifest)?;
-    let (hooks, scripts) = hooks_of(target, &package, &tree, options)?;
+    let (hooks, scripts) = hooks_of(target, &package, tree, options)?;
     for hook in &hooks {
-        check_script(target, hook, &listing)?;
+        check_script(target, hook, place)?;
     }
     check_locked_scripts(target, &scripts)?;
-    let locations = listing
-        .files
-        .iter()
-        .map(|file| (file.path.clone(), file.location.clone()))
-        .collect();
-    Ok(Fetched {
-        payload: DirectoryPayload {
-            tree,
-            locations,
-            file_bytes: options.limits.file_bytes,
-        },
-        notes: listing.notes.iter().map(|note| note.to_string()).collect(),
+    Ok(Described {
         package,
         requires,
         not_acted_on,
@@ -224,11 +545,11 @@ pub(crate) fn as_placed(
         .map(|row| (row.path.clone(), row.path.under(slot)))
         .collect();
     Ok(Fetched {
-        payload: DirectoryPayload {
+        payload: Payload::Directory(DirectoryPayload {
             tree,
             locations,
             file_bytes: options.limits.file_bytes,
-        },
+        }),
         requires: BTreeMap::new(),
         not_acted_on: Vec::new(),
         notes: Vec::new(),
@@ -304,21 +625,18 @@ fn check_locked_scripts(
     })
 }
 
-/// The manifest among the listed files: the one whose bytes are in the tree.
-fn read_listed_manifest(target: &Target, listing: &Listing) -> Result<Manifest, InstallError> {
-    let listed = listing
-        .files
-        .iter()
-        .find(|file| file.path.as_str() == MANIFEST_NAME);
-    let Some(file) = listed else {
+/// The manifest among the package's files: the one whose bytes are in the tree.
+fn read_package_manifest(target: &Target, place: PlaceOf<'_>) -> Result<Manifest, InstallError> {
+    let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
+    let Some(location) = place(&name)? else {
         return Err(InstallError::NotAPackage {
             id: target.id.clone(),
             path: target.origin.path(),
         });
     };
-    let bytes = read_bounded(&file.location, vibe_core::limits::MANIFEST_BYTES)
+    let bytes = read_bounded(&location, vibe_core::limits::MANIFEST_BYTES)
         .map_err(|source| InstallError::ReadManifest { source })?;
-    parse_manifest(&file.location, &bytes, Reading::Package).map(|(manifest, _)| manifest)
+    parse_manifest(&location, &bytes, Reading::Package).map(|(manifest, _)| manifest)
 }
 
 fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallError> {
@@ -387,16 +705,11 @@ fn assumed_interpreters() -> Interpreters {
 fn check_script(
     target: &Target,
     hook: &SelectedHook,
-    listing: &Listing,
+    place: PlaceOf<'_>,
 ) -> Result<(), InstallError> {
-    let location: &Path = listing
-        .files
-        .iter()
-        .find(|file| file.path == hook.script)
-        .map(|file| file.location.as_path())
-        .expect("a selected script is a file of the tree");
-    let bytes =
-        read_bounded(location, LOCK_BYTES).map_err(|source| InstallError::ReadScript { source })?;
+    let location = place(&hook.script)?.expect("a selected script is a file of the tree");
+    let bytes = read_bounded(&location, LOCK_BYTES)
+        .map_err(|source| InstallError::ReadScript { source })?;
     check_script_text(&hook.script, &bytes).map_err(|source| InstallError::Script {
         id: target.id.clone(),
         version: target.version.clone(),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use vibe_core::formats::lock::LOCK_NAME;
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{RunningHook, RunningProcess, SlotState};
+use vibe_core::formats::state::{LinkMode, RunningHook, RunningProcess, SlotState};
 use vibe_core::hook::{HookReason, HostOs, Phase, PhaseState};
 use vibe_core::limits::HOOK_TIMEOUT_SECONDS;
 use vibe_core::plan::{HookDecision, Refresh, RunHook, SlotReason, Undo};
@@ -21,7 +21,6 @@ use vibe_hooks::{HookResult, HookStatus, HookWatcher, Invocation};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_plan::selection::arguments;
 use vibe_slot::hook_scan::{HookScan, HookSnapshot};
-use vibe_slot::place::refresh;
 use vibe_slot::record::restore_record;
 use vibe_slot::state_file;
 
@@ -153,12 +152,13 @@ impl<'a> Execution<'a> {
             slot: slot.clone(),
             tree: tree.id(),
             files: tree.rows().len(),
+            link_mode: LinkMode::Copy,
             because: SlotReason::Hooks,
             changes: difference.changes,
             undo: Undo::None,
             row: None,
         };
-        refresh(layout, &step, &fetched.payload, record)?;
+        self.refreshed(&step, record)?;
         Ok(files)
     }
 
@@ -483,23 +483,15 @@ impl<'a> Execution<'a> {
     }
 
     pub(crate) fn planned_package(&self, slot: &SlotName) -> &'a PlannedPackage {
-        self.planned
-            .package(slot)
-            .expect("every step is about a package of the plan")
+        self.planned.step_package(slot)
     }
 
     pub(crate) fn fetched(&self, slot: &SlotName) -> &'a Fetched {
-        let fetched = self.planned_package(slot).fetched.as_ref();
-        fetched.expect("what is placed or whose hooks are due was fetched for the plan")
+        self.planned.fetched(slot)
     }
 
     pub(crate) fn slot_record(&self, slot: &SlotName) -> SlotRecord {
-        let package = self.planned_package(slot);
-        SlotRecord {
-            package: package.target.id.clone(),
-            version: package.target.version.clone(),
-            tree: self.fetched(slot).tree().clone(),
-        }
+        self.planned.slot_record(slot)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::freshness;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
+use crate::package_store::open_store;
 use crate::planning::{Planned, PlannedPackage, contents_of, record_error, vouched};
 use crate::project::Project;
 use crate::report::RunReport;
@@ -55,12 +56,16 @@ pub fn hooks_run(
     let slot = SlotName::new(&target.id, &target.version);
     let record = usable_record(&project, &slot)?;
     let gate = hook_gate(context.settings, &project);
+    let in_use = open_store(context.settings, &project, false)?;
     let probe = Probe::new(context.settings);
     let options = FetchOptions {
         limits: context.settings.config.limits,
         interpreters: &|| probe.find(),
         decision: gate.decision(),
         observer: context.observer,
+        store: in_use.store.as_ref(),
+        fills_store: true,
+        link_mode: context.settings.link_mode,
     };
     let fetched = placed_content(&project, &target, &slot, &record, &options)?;
     let state = state_file::load(&project.layout)?;

@@ -134,9 +134,13 @@ fn declared(
                     interpreters: &Interpreters::default,
                     decision: HookDecision::Held,
                     observer: context.observer,
+                    store: context.settings.package_store().as_ref(),
+                    fills_store: false,
+                    link_mode: context.settings.link_mode,
                 },
             )?;
-            (fetched.package.hooks, fetched.payload.tree)
+            let tree = fetched.tree().clone();
+            (fetched.package.hooks, tree)
         }
     };
     let scripts = |base| {

@@ -12,6 +12,7 @@ use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
 use crate::freshness;
 use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
+use crate::package_store::{StoreInUse, open_store};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::report::RunReport;
@@ -63,6 +64,7 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
     if plain && let Some(report) = nothing_to_do(context, &project, request.dry_run)? {
         return Ok(report);
     }
+    let in_use = open_store(context.settings, &project, request.dry_run)?;
     let opened = match request.dry_run {
         true => {
             tell_waiting_commit(context, &project)?;
@@ -82,7 +84,7 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
     {
         return Ok(report);
     }
-    let mut report = work(context, &project, request, opened)?;
+    let mut report = work(context, &project, request, opened, &in_use)?;
     report.started_project = started.then(|| project.root.clone());
     Ok(report)
 }
@@ -164,6 +166,7 @@ fn work(
     project: &Project,
     request: &InstallRequest,
     opened: Opened,
+    in_use: &StoreInUse,
 ) -> Result<RunReport, InstallError> {
     let repositories = Repositories::new(context, project.root.clone());
     let added = added(context, project, &repositories, request)?;
@@ -183,9 +186,18 @@ fn work(
     let gate = hook_gate(context.settings, project);
     let scope = Scope {
         force: request.force,
+        dry_run: request.dry_run,
         ..Scope::default()
     };
-    let planned = plan_targets(context, project, &sources, &resolve_request, targets, scope)?;
+    let planned = plan_targets(
+        context,
+        project,
+        &sources,
+        &resolve_request,
+        targets,
+        scope,
+        in_use,
+    )?;
     let manifest = edited_manifest(project, &added, &planned, request)?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);
@@ -206,6 +218,7 @@ pub(crate) fn plan_targets(
     request: &ResolveRequest<'_>,
     targets: Targets,
     scope: Scope<'_>,
+    in_use: &StoreInUse,
 ) -> Result<Planned, InstallError> {
     let gate = hook_gate(context.settings, project);
     let memory = freshness::remember(context, project, gate.decision())?;
@@ -215,6 +228,7 @@ pub(crate) fn plan_targets(
             decision: gate.decision(),
             memory: memory.as_ref().map(|memory| &memory.file),
             scope,
+            store: in_use.store.as_ref(),
         };
         plan(context, project, plan_request)
     };
@@ -271,14 +285,14 @@ pub(crate) fn finish(
     }
     if idle {
         if let Opened::Locked { .. } = opened {
-            tidy(context, project)?;
+            let is_tidy = tidy(context, project)?;
             let execution = Execution::new(context, project, planned);
             if execution.write_support_files(&planned.lock)? {
                 report.up_to_date = false;
                 let text = "vibedeps/.gitignore and .gitattributes were brought up to date";
                 context.observer.observe(&Event::Note(text.to_owned()));
             }
-            if ending.remember {
+            if ending.remember && is_tidy {
                 freshness::write(context, project, planned, commit.manifest_after())?;
             }
         }
@@ -290,7 +304,7 @@ pub(crate) fn finish(
     report.run = Some(executed.run);
     report.hooks = executed.hooks;
     report.done = executed.done;
-    if ending.remember {
+    if ending.remember && executed.is_tidy {
         freshness::write(context, project, planned, commit.manifest_after())?;
     }
     report.packages = package_summaries(project, &planned.lock)?;

@@ -19,6 +19,7 @@ mod install;
 mod interpreters;
 mod moves;
 mod opening;
+mod package_store;
 mod planning;
 mod project;
 mod repair;
@@ -46,7 +47,7 @@ pub use report::{
     ScriptSummary, VerifyReport,
 };
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
-pub use settings::{Context, Settings};
+pub use settings::{Context, Settings, WantedLinkMode};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;
@@ -54,3 +55,4 @@ pub use vibe_fs::{EntryKind, FsError, ReadError};
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_slot::SlotError;
+pub use vibe_store::StoreError;

@@ -7,11 +7,12 @@ use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization, Package, Reading};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{MachineState, SlotState};
+use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Remove, Step};
 use vibe_core::relative_path::RECORD_NAME;
+use vibe_core::version::parse_version;
 use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId};
 use vibe_fs::{fits, path_limit, read_bounded};
 use vibe_plan::order::order;
@@ -24,12 +25,13 @@ use vibe_slot::fresh::FreshFile;
 use vibe_slot::layout::list_slots;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
+use vibe_store::Store;
 
 use crate::error::InstallError;
-use crate::fetch::{FetchOptions, Fetched, Target, fetch};
+use crate::fetch::{FetchOptions, Fetched, Target, fetch, wanted_mode};
 use crate::project::{Project, parse_manifest};
 use crate::resolution::Targets;
-use crate::settings::Context;
+use crate::settings::{Context, WantedLinkMode};
 
 /// What to plan.
 pub(crate) struct PlanRequest<'a> {
@@ -41,6 +43,8 @@ pub(crate) struct PlanRequest<'a> {
     pub memory: Option<&'a FreshFile>,
     /// How closely to look, and at what.
     pub scope: Scope<'a>,
+    /// The store, in use as long as the plan is; `None` where the user has no place for one.
+    pub store: Option<&'a Store>,
 }
 
 /// How closely a plan looks.
@@ -52,6 +56,8 @@ pub(crate) struct Scope<'a> {
     pub repair: bool,
     /// Put back what hooks changed, too.
     pub force: bool,
+    /// Only plan: nothing is written, not even into the store.
+    pub dry_run: bool,
 }
 
 /// One package of the plan.
@@ -110,6 +116,28 @@ impl Planned {
     pub(crate) fn package(&self, slot: &SlotName) -> Option<&PlannedPackage> {
         self.packages.get(slot)
     }
+
+    /// The package that a step of the plan is about.
+    pub(crate) fn step_package(&self, slot: &SlotName) -> &PlannedPackage {
+        self.package(slot)
+            .expect("every step is about a package of the plan")
+    }
+
+    /// The content of a package that is placed, or whose hooks are due.
+    pub(crate) fn fetched(&self, slot: &SlotName) -> &Fetched {
+        let fetched = self.step_package(slot).fetched.as_ref();
+        fetched.expect("what is placed or whose hooks are due was fetched for the plan")
+    }
+
+    /// The record of such a package.
+    pub(crate) fn slot_record(&self, slot: &SlotName) -> SlotRecord {
+        let package = self.step_package(slot);
+        SlotRecord {
+            package: package.target.id.clone(),
+            version: package.target.version.clone(),
+            tree: self.fetched(slot).tree().clone(),
+        }
+    }
 }
 
 /// Makes the plan. Reads, and writes nothing.
@@ -132,6 +160,7 @@ pub(crate) fn plan(
         project,
         request: &request,
         state: &state,
+        store: request.store,
         options: SlotOptions {
             decision: request.decision,
             force: request.scope.force,
@@ -235,6 +264,7 @@ struct Surveyor<'a> {
     project: &'a Project,
     request: &'a PlanRequest<'a>,
     state: &'a MachineState,
+    store: Option<&'a Store>,
     options: SlotOptions,
     find_interpreters: &'a dyn Fn() -> vibe_core::hook::Interpreters,
 }
@@ -268,6 +298,9 @@ impl Surveyor<'_> {
                 interpreters: self.find_interpreters,
                 decision: self.request.decision,
                 observer: self.context.observer,
+                store: self.store,
+                fills_store: !self.request.scope.dry_run,
+                link_mode: self.context.settings.link_mode,
             },
         )?;
         let tree = fetched.tree();
@@ -304,7 +337,7 @@ impl Surveyor<'_> {
             );
             return Ok(Some((tree, part)));
         }
-        if !locked.install_hooks.is_empty() || state.is_some() {
+        if !locked.install_hooks.is_empty() || state.is_some_and(|state| !state.is_plain()) {
             return Ok(None);
         }
         // A lock that hides its scripts does not make a package one without install hooks.
@@ -409,7 +442,45 @@ impl Surveyor<'_> {
             reset: fetched.map_or(Reset::Payload, |fetched| fetched.package.hooks.reset),
             was_locked: target.locked.is_some(),
             previous: target.previous.clone(),
+            link_mode: fetched.map_or(LinkMode::Copy, |fetched| {
+                self.link_mode(target, slot, &fetched.package)
+            }),
         }
+    }
+
+    /// How a new slot is to be placed. Where nobody says, as before: a slot that was lost, or gives
+    /// way to one of another version, was placed in a way that may have been chosen.
+    fn link_mode(&self, target: &Target, slot: &SlotName, package: &Package) -> LinkMode {
+        if !package.hooks.scripts.is_empty() {
+            return LinkMode::Copy;
+        }
+        let wanted = self.context.settings.link_mode;
+        let chosen = match wanted {
+            WantedLinkMode::AsDeclared => self.chosen_mode(target, slot),
+            WantedLinkMode::Copy | WantedLinkMode::Hardlink => None,
+        };
+        chosen.unwrap_or_else(|| wanted_mode(package, wanted))
+    }
+
+    /// The way that was chosen for the slot that the one of `target` replaces, if it is another than
+    /// its package declared.
+    fn chosen_mode(&self, target: &Target, slot: &SlotName) -> Option<LinkMode> {
+        if let Some(row) = self.state.slots.get(slot) {
+            return row.phases.is_empty().then_some(row.link_mode);
+        }
+        let previous = parse_version(target.previous.as_deref()?).ok()?;
+        let previous = SlotName::new(&target.id, &previous);
+        let RecordOnDisk::Valid { record, .. } =
+            read_record(&self.project.layout, &previous).ok()?
+        else {
+            return None;
+        };
+        let package = vouched(self.project, &previous, &record).ok()??;
+        let row = self.state.slots.get(&previous);
+        let mode = row.map_or(LinkMode::Copy, |row| row.link_mode);
+        let is_linked = mode == LinkMode::Hardlink;
+        let was_declared = wanted_mode(&package, WantedLinkMode::AsDeclared) == LinkMode::Hardlink;
+        (package.hooks.scripts.is_empty() && is_linked != was_declared).then_some(mode)
     }
 
     /// The slots that nothing needs any more, and what is there beside slots.

@@ -12,6 +12,7 @@ use crate::error::InstallError;
 use crate::freshness;
 use crate::install::{Ending, finish, hook_gate, is_empty};
 use crate::opening::{open, refuse_reentry};
+use crate::package_store::open_store;
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::Project;
 use crate::report::RunReport;
@@ -44,6 +45,7 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
             ..RunReport::default()
         });
     }
+    let in_use = open_store(context.settings, &project, false)?;
     let opened = open(context, &project)?;
     let project = Project::require(&project.root)?;
     let lock = project.require_lock()?;
@@ -68,7 +70,9 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
             only: &request.packages,
             repair: true,
             force: request.force,
+            dry_run: false,
         },
+        store: in_use.store.as_ref(),
     };
     let mut planned = plan(context, &project, plan_request)?;
     // The lock is what everything is put back to: it does not change.

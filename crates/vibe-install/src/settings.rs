@@ -10,6 +10,7 @@ use vibe_core::hook::HostOs;
 use vibe_core::{Cancellation, Observer};
 use vibe_hooks::HookRunner;
 use vibe_hooks::environment::lookup;
+use vibe_store::Store;
 
 /// Everything a command needs to know of the world it was started in.
 #[derive(Debug, Clone)]
@@ -34,6 +35,38 @@ pub struct Settings {
     pub hook_timeout: Option<Duration>,
     /// Wait for another run of the same project to end (`--no-wait` does not).
     pub wait: bool,
+    /// Where the store of packages is, shared by the user's projects; `None` where the user has no
+    /// folder for data.
+    pub store: Option<PathBuf>,
+    /// How the files of new slots are to be placed.
+    pub link_mode: WantedLinkMode,
+}
+
+/// How the files of new slots are to be placed. An existing slot keeps its way, and a package with
+/// install hooks is never linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WantedLinkMode {
+    /// As the package says.
+    #[default]
+    AsDeclared,
+    /// Copied, or sharing blocks where the file system can.
+    Copy,
+    /// Linked from the store.
+    Hardlink,
+}
+
+impl WantedLinkMode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::AsDeclared, Self::Copy, Self::Hardlink];
+
+    /// The word for it on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AsDeclared => "as-declared",
+            Self::Copy => "copy",
+            Self::Hardlink => "hardlink",
+        }
+    }
 }
 
 impl Settings {
@@ -43,6 +76,16 @@ impl Settings {
         lookup(HostOs::CURRENT, &self.environment, name)
             .map(OsString::as_os_str)
             .filter(|v| !v.is_empty())
+    }
+
+    /// The store, where there is a place for one. Touches nothing.
+    pub(crate) fn package_store(&self) -> Option<Store> {
+        self.store.clone().map(Store::new)
+    }
+
+    /// Whether the network is to be left alone: `--offline`, or `VIBE_OFFLINE`.
+    pub fn is_offline(&self) -> bool {
+        self.variable("VIBE_OFFLINE").is_some_and(switches_on)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::InstallError;
 use crate::install::{Ending, changed_lock, finish, hook_gate, plan_targets, warn_of_manifest};
 use crate::moves::{PackageMove, moves};
 use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
+use crate::package_store::open_store;
 use crate::planning::Scope;
 use crate::project::Project;
 use crate::report::RunReport;
@@ -65,8 +66,10 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
         precise,
     };
     let targets = resolve_anew(&project, &sources, &resolve_request, context.observer)?;
+    let in_use = open_store(context.settings, &project, request.dry_run)?;
     let scope = Scope {
         force: request.force,
+        dry_run: request.dry_run,
         ..Scope::default()
     };
     let planned = plan_targets(

@@ -114,6 +114,8 @@ impl Seam {
             no_hooks: false,
             hook_timeout: None,
             wait: true,
+            store: Some(world.home().join("store")),
+            link_mode: vibe_install::WantedLinkMode::AsDeclared,
         };
         Self { world, settings }
     }

@@ -3,6 +3,7 @@
 use vibe_core::formats::state::StateError;
 use vibe_core::{RelPath, SlotName, TreeId};
 use vibe_fs::{CopyError, FsError, ParentError, ReadError, RemoveError};
+use vibe_store::{Damage, StoreError};
 
 use crate::source::PayloadError;
 
@@ -117,4 +118,29 @@ pub enum SlotError {
         /// The number found.
         found: u64,
     },
+}
+
+impl SlotError {
+    /// Whether the store lost the tree while it was used, so that fetching it again helps.
+    pub fn is_lost_tree(&self) -> bool {
+        self.store_error().is_some_and(StoreError::is_lost_tree)
+    }
+
+    /// What is wrong with the stored tree, if that is why.
+    pub fn damage(&self) -> Option<&Damage> {
+        match self.store_error()? {
+            StoreError::Damaged { damage, .. } => Some(damage),
+            _ => None,
+        }
+    }
+
+    fn store_error(&self) -> Option<&StoreError> {
+        match self {
+            SlotError::Source { source, .. } => match &**source {
+                PayloadError::Store(error) => Some(error),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }

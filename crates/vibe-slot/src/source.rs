@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use vibe_core::limits::FILE_BYTES;
 use vibe_core::{RelPath, Tree};
 use vibe_fs::CopyError;
+use vibe_store::{StoreError, StoredTree};
 
 /// Why a file of a package cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum PayloadError {
     /// The file system said no.
     #[error(transparent)]
     Fs(#[from] CopyError),
+    /// The store has it no more, or damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// The files of one package, readable in any order and from several threads.
@@ -85,6 +89,25 @@ impl PayloadSource for DirectoryPayload {
 
     fn file_bytes(&self) -> u64 {
         self.file_bytes
+    }
+}
+
+impl PayloadSource for StoredTree {
+    fn tree(&self) -> &Tree {
+        StoredTree::tree(self)
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError> {
+        let (file, _) = vibe_fs::open_regular(&StoredTree::proved(self, path)?)?;
+        Ok(Box::new(file))
+    }
+
+    fn proved(&self, path: &RelPath, proof: Proof) -> Result<Option<PathBuf>, PayloadError> {
+        let place = match proof {
+            Proof::Stat => StoredTree::proved(self, path)?,
+            Proof::Content => self.proved_by_content(path)?,
+        };
+        Ok(Some(place))
     }
 }
 

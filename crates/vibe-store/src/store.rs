@@ -112,6 +112,13 @@ impl Store {
         std::mem::take(&mut self.quarantined())
     }
 
+    /// What was wrong with `tree`, if it was moved to quarantine since this was last asked.
+    pub fn take_damage(&self, tree: TreeId) -> Option<Damage> {
+        let mut quarantined = self.quarantined();
+        let index = quarantined.iter().position(|found| found.tree == tree)?;
+        Some(quarantined.swap_remove(index).damage)
+    }
+
     /// Held while a run uses trees, so that none is removed. Makes the lock file where it can; where
     /// it cannot, the run goes without.
     pub fn use_shared(&self) -> Result<StoreUse, StoreError> {

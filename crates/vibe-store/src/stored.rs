@@ -89,6 +89,20 @@ impl StoredTree {
         }
     }
 
+    /// [`StoredTree::proved`] by the content whatever its stat says: a write that hid its traces is
+    /// found, too.
+    pub fn proved_by_content(&self, path: &RelPath) -> Result<PathBuf, StoreError> {
+        let file = self.file(path).ok_or_else(|| StoreError::NotInTree {
+            tree: self.id,
+            path: path.clone(),
+        })?;
+        let place = path.under(&self.files);
+        match self.fault_of(&file)? {
+            None => Ok(place),
+            Some(fault) => self.give_up(path, fault).map(|()| place),
+        }
+    }
+
     /// Moves the tree away because of `path`, unless that was put right meanwhile.
     fn give_up(&self, path: &RelPath, fault: Fault) -> Result<(), StoreError> {
         let tree = self.id;

@@ -156,13 +156,12 @@ fn outcome(
     reporter: &Reporter<'_>,
     cancel: &Cancellation,
 ) -> Result<Answer, UserError> {
-    let run = arguments.command.run_options();
     let (config, warnings) = read_config(world)?;
     warnings
         .iter()
         .for_each(|warning| reporter.warning(warning));
     let app = App {
-        settings: settings(world, &arguments.global, &run, config)?,
+        settings: settings(world, &arguments.global, &arguments.command, config)?,
         reporter,
         runner: SystemRunner,
         cancel,

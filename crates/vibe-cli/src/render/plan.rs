@@ -151,6 +151,7 @@ mod tests {
     use crate::render::run::{View, text};
     use crate::render::testing::{package, path, plain, slot};
     use std::time::Duration;
+    use vibe_core::formats::state::LinkMode;
     use vibe_core::hook::{HookReason, Interpreter};
     use vibe_core::plan::{Keep, Place, PlacePlan, Remove, SlotReason};
     use vibe_core::{Sha256Digest, Tree};
@@ -196,6 +197,7 @@ mod tests {
                 slot: slot_name,
                 tree,
                 files: 1,
+                link_mode: LinkMode::Copy,
                 because,
                 row: None,
             }),

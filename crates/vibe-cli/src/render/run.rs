@@ -299,6 +299,7 @@ fn written(changes: &[FileChange]) -> usize {
 mod tests {
     use super::*;
     use crate::render::testing::{hook, package, path, plain, slot};
+    use vibe_core::formats::state::LinkMode;
     use vibe_core::hook::Phase;
     use vibe_core::plan::{Keep, Place, Refresh, Remove, Undo, WriteReason};
     use vibe_core::{Sha256Digest, Tree, TreeId};
@@ -314,6 +315,7 @@ mod tests {
             slot,
             tree: tree(),
             files,
+            link_mode: LinkMode::Copy,
             because,
             row: None,
         })
@@ -334,6 +336,7 @@ mod tests {
             slot: slot(package, "1.0.0"),
             tree: tree(),
             files: 12,
+            link_mode: LinkMode::Copy,
             because: SlotReason::Drift { files: 1 },
             changes: vec![
                 aside,

@@ -197,6 +197,22 @@ impl LinkMode {
     }
 }
 
+impl SlotState {
+    /// Whether the row tells nothing but of which tree the slot is and how its files are placed.
+    pub fn is_plain(&self) -> bool {
+        self.phases.is_empty()
+            && self.after.is_empty()
+            && self.made.is_empty()
+            && self.adding.is_empty()
+            && self.running.is_none()
+    }
+
+    /// Whether the row tells anything: a slot whose files are plain copies needs none for that.
+    pub fn is_needed(&self) -> bool {
+        !self.is_plain() || self.link_mode != LinkMode::Copy
+    }
+}
+
 impl MadeKind {
     /// The word used in messages and state.
     pub fn as_str(self) -> &'static str {
