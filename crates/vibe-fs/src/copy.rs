@@ -9,7 +9,7 @@ use vibe_core::{Sha256Digest, Sha256Hasher};
 
 use crate::error::{FsError, shown};
 use crate::open::{create_new, open_to_read};
-use crate::stat::{EntryKind, Stat};
+use crate::stat::{EntryKind, Stat, is_absence, permissions_of};
 
 /// Bytes moved at a time: large enough that calls cost nothing beside the hashing.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -114,6 +114,38 @@ pub fn copy_sealed(
     keep_if_whole(target, file, sealed)
 }
 
+/// The stat of `path`, and whether its mode is the one that [`copy_sealed`] gives; `None` if it is
+/// absent.
+pub fn sealed_stat_of(path: &Path, exec: bool) -> Result<Option<(Stat, bool)>, FsError> {
+    match path.symlink_metadata() {
+        Ok(metadata) => {
+            let mode = permissions_of(&metadata);
+            let is_sealed = cfg!(not(unix)) || mode == sealed_mode(exec);
+            Ok(Some((Stat::from_metadata(&metadata), is_sealed)))
+        }
+        Err(error) if is_absence(error.kind()) => Ok(None),
+        Err(error) => Err(FsError::new("look at", path, error)),
+    }
+}
+
+/// Gives `path`, which must be a regular file, the mode of [`copy_sealed`] again.
+#[cfg(unix)]
+pub fn seal_again(path: &Path, exec: bool) -> Result<(), FsError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let permissions = std::fs::Permissions::from_mode(sealed_mode(exec));
+    std::fs::set_permissions(path, permissions).map_err(FsError::at("make read-only", path))
+}
+
+/// Gives `path`, which must be a regular file, the mode of [`copy_sealed`] again.
+#[cfg(not(unix))]
+pub fn seal_again(_path: &Path, _exec: bool) -> Result<(), FsError> {
+    Ok(())
+}
+
+fn sealed_mode(exec: bool) -> u32 {
+    if exec { 0o555 } else { 0o444 }
+}
+
 fn seal(file: &File, exec: bool, mtime_seconds: i64) -> io::Result<()> {
     set_read_only(file, exec)?;
     let time = filetime::FileTime::from_unix_time(mtime_seconds, 0);
@@ -123,8 +155,7 @@ fn seal(file: &File, exec: bool, mtime_seconds: i64) -> io::Result<()> {
 #[cfg(unix)]
 fn set_read_only(file: &File, exec: bool) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = if exec { 0o555 } else { 0o444 };
-    file.set_permissions(std::fs::Permissions::from_mode(mode))
+    file.set_permissions(std::fs::Permissions::from_mode(sealed_mode(exec)))
 }
 
 /// The read-only attribute would keep the file from being removed, and its other names with it.
@@ -267,6 +298,12 @@ mod tests {
             let written = copy_sealed(&mut &b"12345"[..], &target, exec, 86_400, 5).unwrap();
             let digest = Sha256Digest::of(b"12345");
             assert_eq!(written, WrittenFile { digest, bytes: 5 });
+            assert_eq!(mode_of(&target), mode);
+            let is_sealed = || sealed_stat_of(&target, exec).unwrap().unwrap().1;
+            assert!(is_sealed());
+            set_mode(&target, 0o600);
+            assert!(!is_sealed());
+            seal_again(&target, exec).unwrap();
             assert_eq!(mode_of(&target), mode);
             let stat = crate::stat_of(&target).unwrap().unwrap();
             assert_eq!((stat.size, stat.mtime_ns), (5, 86_400_000_000_000));

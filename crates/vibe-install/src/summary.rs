@@ -136,17 +136,6 @@ fn tell_not_yet(planned: &Planned, note: &dyn Fn(String)) {
     let of = |package: &PlannedPackage, test: &dyn Fn(&crate::fetch::Fetched) -> bool| {
         package.fetched.as_ref().is_some_and(test)
     };
-    let hardlinked = names(&|p| {
-        of(p, &|f| {
-            f.package.materialization == Materialization::Hardlink
-        })
-    });
-    if !hardlinked.is_empty() {
-        note(format!(
-            "placed as copies, since hardlinks are not built yet: {}",
-            hardlinked.join(", ")
-        ));
-    }
     let with_boot = names(&|p| of(p, &|f| f.package.boot.is_some()));
     if !with_boot.is_empty() {
         let packages = match with_boot.len() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use vibe_core::hook::HostOs;
 use vibe_core::{RelPath, Tree, TreeId, TreeRow};
-use vibe_fs::{CopyError, EntryKind, Stat, hash_file, stat_of};
+use vibe_fs::{CopyError, EntryKind, Stat, hash_file, seal_again, sealed_stat_of, stat_of};
 
 use crate::FILE_MTIME_SECONDS;
 use crate::error::{Damage, DamagedFile, Fault, StoreError};
@@ -72,16 +72,25 @@ impl StoredTree {
     }
 
     /// The store's file at `path`, proved to be what the listing says: by one look at its size and
-    /// time, or by its content where these are not as stored. Damage moves the tree to quarantine
-    /// and is an error that names the file ([`StoreError::is_lost_tree`]: fetch it again).
+    /// time, or by its content where these are not as stored. Permissions that somebody changed are
+    /// put back; the exec bit is not, since a slot that shares the file is told by it that it is
+    /// damaged. Damage moves the tree to quarantine and is an error that names the file
+    /// ([`StoreError::is_lost_tree`]: fetch it again).
     pub fn proved(&self, path: &RelPath) -> Result<PathBuf, StoreError> {
         let file = self.file(path).ok_or_else(|| StoreError::NotInTree {
             tree: self.id,
             path: path.clone(),
         })?;
         let place = path.under(&self.files);
-        if stat_of(&place)?.is_some_and(|stat| looks_stored(&stat, &file)) {
-            return Ok(place);
+        match sealed_stat_of(&place, file.row.exec)? {
+            Some((stat, true)) if looks_stored(&stat, &file) => return Ok(place),
+            Some((stat, false)) if stat.kind == EntryKind::File && has_exec(&stat, file.row) => {
+                // Of a store that is another's, or a file system without modes, the content counts.
+                if let Err(error) = seal_again(&place, file.row.exec) {
+                    tracing::debug!("{}: {error}", self.id);
+                }
+            }
+            _ => {}
         }
         match self.fault_of(&file)? {
             None => Ok(place),
@@ -195,7 +204,8 @@ fn directories_of(tree: &Tree) -> Vec<RelPath> {
 mod tests {
     use super::*;
     use crate::testing::{
-        File, PACKAGE, World, overwrite, overwrite_hidden, put, relative, set_mode, set_seconds,
+        File, PACKAGE, World, mode_of, overwrite, overwrite_hidden, put, relative, set_mode,
+        set_seconds,
     };
     use std::fs;
     use std::os::unix::fs::symlink;
@@ -258,6 +268,43 @@ mod tests {
             },
             &Fault::NotAFile(EntryKind::Symlink),
         );
+    }
+
+    #[test]
+    fn permissions_that_somebody_changed_are_put_back() {
+        let world = World::new();
+        let stored = put(&world.store(), &PACKAGE);
+        for (path, modes, sealed) in [
+            ("README.md", [0o644, 0o400, 0o466], 0o444),
+            ("hooks/run.sh", [0o755, 0o744, 0o4555], 0o555),
+        ] {
+            let place = world.file(stored.id(), path);
+            for mode in modes {
+                set_mode(&place, mode);
+                assert_eq!(stored.proved(&relative(path)).unwrap(), place);
+                assert_eq!(mode_of(&place), sealed);
+            }
+        }
+        assert_eq!(world.names("quarantine"), [""; 0]);
+    }
+
+    #[test]
+    fn a_write_that_hid_its_traces_is_found_by_its_content() {
+        let world = World::new();
+        let store = world.store();
+        let stored = put(&store, &PACKAGE);
+        let path = relative("README.md");
+        assert!(stored.proved_by_content(&path).is_ok());
+        overwrite_hidden(&world.file(stored.id(), "README.md"), "ruin me");
+        assert!(stored.proved(&path).is_ok());
+        let error = stored.proved_by_content(&path).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains("`README.md`"), "{error}");
+        assert_eq!(store.take_damage(Tree::default().id()), None);
+        assert!(store.take_damage(stored.id()).is_some());
+        assert_eq!(store.take_damage(stored.id()), None);
+        let absent = stored.proved_by_content(&relative("absent")).unwrap_err();
+        assert!(matches!(absent, StoreError::NotInTree { .. }));
     }
 
     #[test]
