@@ -128,3 +128,39 @@ impl Store {
         }
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use crate::testing::{PACKAGE, World, overwrite, put, relative};
+
+    #[test]
+    fn a_tree_that_is_damaged_again_is_kept_beside_the_earlier_ones() {
+        let world = World::new();
+        for count in 1..=3 {
+            let stored = put(&world.store(), &PACKAGE);
+            overwrite(&world.file(stored.id(), "README.md"), "ruin me");
+            assert!(stored.proved(&relative("README.md")).is_err());
+            assert_eq!(world.names("quarantine").len(), count);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_tree_that_cannot_be_moved_stays_as_it_is() {
+        use crate::testing::{as_ordinary_user, set_mode};
+        as_ordinary_user(|| {
+            let world = World::new();
+            let stored = put(&world.store(), &PACKAGE);
+            let place = world.file(stored.id(), "README.md");
+            overwrite(&place, "ruin me");
+            std::fs::create_dir(world.at("quarantine")).unwrap();
+            set_mode(&world.at("quarantine"), 0o555);
+            let error = stored.proved(&relative("README.md")).unwrap_err();
+            assert!(error.to_string().contains("cannot be moved out of use"));
+            assert_eq!(std::fs::read_to_string(&place).unwrap(), "ruin me");
+            assert_eq!(stored.damaged_files().unwrap().len(), 1, "nothing else");
+            set_mode(&world.at("quarantine"), 0o755);
+        });
+    }
+}
