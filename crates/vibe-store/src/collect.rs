@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::testing::{PACKAGE, World, make_old, overwrite, put, relative};
     use std::fs;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const DAY: Duration = Duration::from_hours(24);
 
@@ -245,38 +245,33 @@ mod tests {
     #[test]
     fn garbage_is_collected_beside_running_installs() {
         let world = World::new();
-        let running = AtomicUsize::new(4);
         let collected = AtomicUsize::new(0);
-        let refetched = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for run in 0..4 {
-                let (world, running, refetched) = (&world, &running, &refetched);
-                scope.spawn(move || {
-                    for round in 0..20 {
-                        let store = world.store();
-                        let usage = store.use_shared().unwrap();
-                        let files = &PACKAGE[..1 + (run + round) % 4];
-                        let stored = put(&store, files);
-                        let found = store.get(stored.id()).unwrap();
-                        refetched.fetch_or(found.is_none(), Ordering::Relaxed);
-                        for (path, content, _) in files {
-                            let place = stored.proved(&relative(path)).unwrap();
-                            assert_eq!(fs::read_to_string(place).unwrap(), *content);
-                        }
-                        drop(usage);
+            let install = |run: usize| {
+                for round in 0..20 {
+                    let store = world.store();
+                    let usage = store.use_shared().unwrap();
+                    let files = &PACKAGE[..1 + (run + round) % 4];
+                    let stored = put(&store, files);
+                    assert!(store.get(stored.id()).unwrap().is_some());
+                    for (path, content, _) in files {
+                        let place = stored.proved(&relative(path)).unwrap();
+                        assert_eq!(fs::read_to_string(place).unwrap(), *content);
                     }
-                    running.fetch_sub(1, Ordering::SeqCst);
-                });
-            }
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while running.load(Ordering::SeqCst) > 0 {
-                        collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
-                    }
-                });
-            }
+                    drop(usage);
+                }
+            };
+            let runs = [0, 1, 2, 3].map(|run| scope.spawn(move || install(run)));
+            let collect = || {
+                while !runs.iter().all(|run| run.is_finished()) {
+                    collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
+                }
+            };
+            std::thread::scope(|collectors| {
+                collectors.spawn(collect);
+                collectors.spawn(collect);
+            });
         });
-        assert!(!refetched.into_inner(), "a tree in use was removed");
         collected.fetch_add(gc(&world, 0).removed.len(), Ordering::Relaxed);
         assert!(collected.into_inner() > 0, "nothing was ever collected");
         assert_eq!(world.store().entries().unwrap(), []);
