@@ -52,7 +52,6 @@ impl std::error::Error for Cause {}
 
 /// A git repository could not give what was asked of it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum GitError {
     /// There is a path, and no repository that can be opened.
     #[error("{repository} is not a git repository that can be read; check the path")]

@@ -554,7 +554,7 @@ fn without_or_with_a_wrong_login_the_host_is_named_soon_and_the_secret_is_not() 
         "{error:?}"
     );
     assert!(error.to_string().contains(&host), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(10));
     setting.credential = Some(Credential {
         user: "user".to_owned(),
         secret: "wr0ng".to_owned(),
@@ -682,7 +682,7 @@ fn a_server_that_says_nothing_is_given_up_or_interrupted() {
             let started = Instant::now();
             let error = setting.fetch(url, Wanted::Default).unwrap_err();
             assert!(matches!(error, GitError::Interrupted { .. }), "{error:?}");
-            assert!(started.elapsed() < Duration::from_secs(5));
+            assert!(started.elapsed() < Duration::from_secs(10));
         });
         setting.cancel = Cancellation::new();
     }
@@ -737,6 +737,44 @@ fn ssh_is_the_users_own_and_its_words_are_shown() {
     let error = setting.refs(&server.url(source.path())).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(cause.contains("Host key verification failed"), "{cause}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_ends_ssh_with_all_that_it_started() {
+    let mut setting = Setting::new();
+    let (started, whole) = (setting.world.path("started"), setting.world.path("whole"));
+    let script = format!(
+        "sleep 1000 & echo $! $$ > {0}; mv {0} {1}; wait; :",
+        started.display(),
+        whole.display()
+    );
+    setting
+        .environment
+        .insert("GIT_SSH_COMMAND".into(), script.into());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !whole.exists() {
+                std::thread::yield_now();
+            }
+            setting.cancel.interrupt();
+        });
+        let error = setting.refs("git@host.invalid:x").unwrap_err();
+        assert!(matches!(error, GitError::Interrupted { .. }), "{error:?}");
+    });
+    let processes = std::fs::read_to_string(whole).unwrap();
+    assert_eq!(processes.split_whitespace().count(), 2);
+    for process in processes.split_whitespace() {
+        let status = PathBuf::from(format!("/proc/{process}/stat"));
+        // One that nobody has waited for yet has ended all the same.
+        let is_running =
+            || std::fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z"));
+        let until = Instant::now() + Duration::from_secs(10);
+        while is_running() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert!(!is_running(), "{process}");
+    }
 }
 
 #[test]
