@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vibe_core::Cancellation;
 use vibe_core::digest::Sha256Digest;
@@ -19,7 +19,7 @@ use vibe_core::git_url::{Credential, RemoteUrl};
 use vibe_core::text::{escape, shorten};
 use vibe_fs::{
     FileLock, FsError, Holder, LockOutcome, RemoveError, create_directory_all, create_new_file,
-    list_dir, remove_file_if, remove_tree, rename_over,
+    list_dir, read_holder, remove_file_if, remove_tree, rename_over,
 };
 
 use crate::connect::Destination;
@@ -34,6 +34,8 @@ use crate::watch::{Supervisor, Watch};
 const SILENCE: Duration = Duration::from_secs(30);
 /// How often a held lock is tried again.
 const LOCK_POLL: Duration = Duration::from_millis(50);
+/// How long a waiter for a lock says nothing.
+const LOCK_SILENCE: Duration = Duration::from_secs(1);
 /// Characters of a repository's name in the name of its cache, for people who look.
 const LABEL_CHARACTERS: usize = 40;
 /// The fewest digits that are taken for the beginning of an id, as git has it.
@@ -57,6 +59,8 @@ pub struct RemoteOptions<'a> {
     /// What the caller knows that opens a repository. A credential of the URL itself goes first,
     /// git's credential helpers are asked last.
     pub credential: &'a (dyn Fn(&RemoteUrl) -> Option<Credential> + Sync),
+    /// Told once who holds the cache of a repository, when another process has done so for a while.
+    pub waiting: &'a (dyn Fn(&Holder) + Sync),
     /// Told again and again how many bytes a transfer has brought so far.
     pub progress: &'a (dyn Fn(&RemoteUrl, u64) + Sync),
 }
@@ -207,6 +211,8 @@ impl<'a> Remotes<'a> {
     /// Waits for the lock of the cache repository at `path`.
     fn lock(&self, url: &RemoteUrl, path: &Path) -> Result<Option<Arc<FileLock>>, GitError> {
         let lock = path.with_extension("lock");
+        let since = Instant::now();
+        let mut is_told = false;
         loop {
             let outcome = FileLock::try_exclusive(&lock, self.options.holder)
                 .map_err(|source| cache_failed(url, source))?;
@@ -220,8 +226,21 @@ impl<'a> Remotes<'a> {
                     repository: url.to_string(),
                 });
             }
+            if !is_told && since.elapsed() >= LOCK_SILENCE {
+                is_told = self.tell_holder(&lock);
+            }
             std::thread::sleep(LOCK_POLL);
         }
+    }
+
+    /// Names who holds the lock, unless it is another thread of this process, whose own progress
+    /// is seen.
+    fn tell_holder(&self, lock: &Path) -> bool {
+        let holder = read_holder(lock).filter(|holder| holder.pid != self.options.holder.pid);
+        if let Some(holder) = &holder {
+            (self.options.waiting)(holder);
+        }
+        holder.is_some()
     }
 
     fn fetch_locked(

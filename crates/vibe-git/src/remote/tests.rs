@@ -22,6 +22,7 @@ struct Setting {
     credential: Option<Credential>,
     silence: Duration,
     received: Mutex<u64>,
+    told: Mutex<Vec<Holder>>,
 }
 
 impl Setting {
@@ -40,6 +41,7 @@ impl Setting {
             credential: None,
             silence: SILENCE,
             received: Mutex::new(0),
+            told: Mutex::default(),
         }
     }
 
@@ -60,6 +62,7 @@ impl Setting {
         let cache = self.cache();
         let base = self.world.path("");
         let credential = |_: &RemoteUrl| self.credential.clone();
+        let waiting = |holder: &Holder| self.told.lock().unwrap().push(holder.clone());
         let progress = |_: &RemoteUrl, bytes| *self.received.lock().unwrap() = bytes;
         let mut remotes = Remotes::new(RemoteOptions {
             cache: &cache,
@@ -69,6 +72,7 @@ impl Setting {
             holder: &self.holder,
             offline: self.offline,
             credential: &credential,
+            waiting: &waiting,
             progress: &progress,
         });
         remotes.silence = self.silence;
@@ -492,17 +496,30 @@ fn several_at_once_share_one_cache() {
 }
 
 #[test]
-fn a_waiter_for_the_lock_can_be_interrupted() {
+fn a_waiter_names_the_holder_once_and_can_be_interrupted() {
     let setting = Setting::new();
     let url = RemoteUrl::parse("git://127.0.0.1:1/x").unwrap();
     std::fs::create_dir(setting.cache()).unwrap();
+    let holder = Holder {
+        pid: 41,
+        command: "vibe update".to_owned(),
+    };
     setting.with(|remotes| {
-        let lock = remotes.lock(&url, &remotes.path_of(&url)).unwrap();
-        assert!(lock.is_some());
-        setting.cancel.interrupt();
-        let error = remotes.fetch(&url, Wanted::Default).unwrap_err();
-        assert!(matches!(error, GitError::Interrupted { .. }), "{error}");
+        let lock = remotes.path_of(&url).with_extension("lock");
+        let held = FileLock::try_exclusive(&lock, &holder).unwrap();
+        assert!(matches!(held, LockOutcome::Held(_)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while setting.told.lock().unwrap().is_empty() {
+                    std::thread::yield_now();
+                }
+                setting.cancel.interrupt();
+            });
+            let error = remotes.fetch(&url, Wanted::Default).unwrap_err();
+            assert!(matches!(error, GitError::Interrupted { .. }), "{error}");
+        });
     });
+    assert_eq!(*setting.told.lock().unwrap(), [holder]);
 }
 
 #[test]
