@@ -48,7 +48,9 @@ fn main() -> ExitCode {
     reason = "the one place that reads the environment and the working directory"
 )]
 fn read_world() -> World {
-    let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    let environment: BTreeMap<OsString, OsString> = std::env::vars_os()
+        .filter(|(name, _)| !is_of_another_repository(name))
+        .collect();
     let platform = etcetera::choose_base_strategy().ok();
     World {
         arguments: std::env::args_os().collect(),
@@ -57,10 +59,18 @@ fn read_world() -> World {
         executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vibe")),
         platform_config: platform.as_ref().map(BaseStrategy::config_dir),
         platform_data: platform.as_ref().map(BaseStrategy::data_dir),
+        platform_cache: platform.as_ref().map(BaseStrategy::cache_dir),
         stdout_is_terminal: std::io::stdout().is_terminal(),
         stderr_is_terminal: std::io::stderr().is_terminal(),
         warnings: Vec::new(),
     }
+}
+
+/// Whether the variable `name` tells git of a repository, or a configuration, that is the caller's
+/// own business. Which ssh to use is not.
+fn is_of_another_repository(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_uppercase();
+    name.starts_with("GIT_") && !matches!(name.as_str(), "GIT_SSH" | "GIT_SSH_COMMAND")
 }
 
 /// Starts the log on standard error if `filter` asks for one; a filter that makes no sense is a

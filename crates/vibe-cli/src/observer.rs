@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vibe_core::hook::Phase;
 use vibe_core::text::escape;
 use vibe_core::{Event, Observer, SlotName};
@@ -95,6 +95,16 @@ impl<'a> Reporter<'a> {
         }
     }
 
+    /// Shows how far a repository has come; only where progress is shown, for it comes often.
+    fn receiving(&self, repository: &str, bytes: u64) {
+        if !self.progress.is_hidden() {
+            self.progress.enable_steady_tick(TICK);
+            let size = HumanBytes(bytes);
+            let text = format!("fetching {}: {size}", escape(repository));
+            self.progress.set_message(text);
+        }
+    }
+
     fn hook_line(&self, slot: &SlotName, phase: Phase, line: &[u8]) {
         if self.verbosity != Verbosity::Quiet {
             let prefix = paint(DIM, &format!("{} {phase} |", slot.package()));
@@ -134,6 +144,7 @@ impl Observer for Reporter<'_> {
             }
             Event::Resolving => self.step("resolving".to_owned()),
             Event::Fetching { package } => self.step(format!("reading {package}")),
+            Event::Receiving { repository, bytes } => self.receiving(repository, *bytes),
             Event::Placing { slot } => self.step(format!("placing {}", slot.title())),
             Event::HookStarted {
                 slot,

@@ -24,6 +24,10 @@ const FOLDER: &str = "vibe-pkg";
 const CONFIG_NAME: &str = "config.toml";
 /// The store of packages.
 const STORE_NAME: &str = "store";
+/// The fetched git repositories.
+const GIT_CACHE_NAME: &str = "git";
+/// The variable with hosts that `insecure-hosts` names too, separated by commas.
+const INSECURE_HOSTS_VARIABLE: &str = "VIBE_INSECURE_HOSTS";
 /// The variable that says how the files of new slots are placed.
 const LINK_MODE_VARIABLE: &str = "VIBE_LINK_MODE";
 
@@ -42,6 +46,8 @@ pub(crate) struct World {
     pub(crate) platform_config: Option<PathBuf>,
     /// The platform's folder for the data of programs.
     pub(crate) platform_data: Option<PathBuf>,
+    /// The platform's folder for what programs can fetch again.
+    pub(crate) platform_cache: Option<PathBuf>,
     /// Whether somebody looks at standard output.
     pub(crate) stdout_is_terminal: bool,
     /// Whether somebody looks at standard error.
@@ -78,6 +84,11 @@ impl World {
     /// Where the store is. Without a usable home there is none.
     fn store_path(&self) -> Result<Option<PathBuf>, UserError> {
         self.place_of(STORE_NAME, self.platform_data.as_ref())
+    }
+
+    /// Where fetched repositories are kept. Without a usable home they are not.
+    fn git_cache_path(&self) -> Result<Option<PathBuf>, UserError> {
+        self.place_of(GIT_CACHE_NAME, self.platform_cache.as_ref())
     }
 
     /// Where `name` of ours lies: in the folder that the user names, or in that of the platform.
@@ -189,6 +200,15 @@ pub(crate) fn settings(
         )
         .caused_by(error.to_string())
     })?;
+    let mut config = config;
+    if let Some(hosts) = world.variable(INSECURE_HOSTS_VARIABLE) {
+        let hosts = hosts.to_string_lossy();
+        let hosts = hosts
+            .split(',')
+            .map(str::trim)
+            .filter(|host| !host.is_empty());
+        config.insecure_hosts.extend(hosts.map(str::to_owned));
+    }
     let mut environment = world.environment.clone();
     if global.offline {
         environment.insert("VIBE_OFFLINE".into(), "1".into());
@@ -208,6 +228,7 @@ pub(crate) fn settings(
         hook_timeout: run.hook_timeout,
         wait: !run.no_wait,
         store: world.store_path()?,
+        git_cache: world.git_cache_path()?,
         link_mode: match command.link_mode() {
             Some(mode) => mode,
             None => world.link_mode()?,
@@ -247,6 +268,7 @@ mod tests {
             executable: PathBuf::from("/bin/vibe"),
             platform_config: None,
             platform_data: None,
+            platform_cache: None,
             stdout_is_terminal: false,
             stderr_is_terminal: false,
             warnings: Vec::new(),

@@ -11,7 +11,7 @@ use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
 use vibe_core::text::{escape, nearest};
 use vibe_install::{
-    FetchError, HookRecord, InstallError, ReadError, SlotError, StoreError, Unsolved,
+    FetchError, GitError, HookRecord, InstallError, ReadError, SlotError, StoreError, Unsolved,
 };
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
@@ -159,7 +159,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
         InstallError::Resolve { .. } => ("resolve", FAILED),
         InstallError::RegistryUrl { .. } | InstallError::GitUrl { .. } => ("git-url", USAGE),
-        InstallError::Git { .. } => ("git", FAILED),
+        InstallError::Git { .. } | InstallError::NoCacheFolder => ("git", FAILED),
         InstallError::NoPackageInRepository { .. } => ("not-a-package", USAGE),
         InstallError::LocalRepository { .. } => ("local-repository", USAGE),
         InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
@@ -313,10 +313,11 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         InstallError::RegistryUrl { .. }
         | InstallError::GitUrl { .. }
         | InstallError::Git { .. }
+        | InstallError::NoCacheFolder
         | InstallError::NoPackageInRepository { .. }
         | InstallError::SpecIsNoPackage { .. }
         | InstallError::EmptyRepository { .. }
-        | InstallError::LocalRepository { .. } => git_hint(error),
+        | InstallError::LocalRepository { .. } => git_hint(error, paste),
         InstallError::NoStore
         | InstallError::Store { .. }
         | InstallError::OpenStore { .. }
@@ -481,7 +482,7 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     }
 }
 
-fn git_hint(error: &InstallError) -> Option<String> {
+fn git_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     match error {
         InstallError::GitUrl {
             source: GitUrlError::Plain { host, .. },
@@ -503,6 +504,17 @@ fn git_hint(error: &InstallError) -> Option<String> {
              required with `subdir` in vibe.toml"
                 .to_owned(),
         ),
+        InstallError::NoCacheFolder => {
+            Some("set HOME, or VIBE_PKG_HOME to an absolute path".to_owned())
+        }
+        InstallError::Git {
+            id: Some(id),
+            source,
+        } if matches!(**source, GitError::VanishedCommit { .. }) => Some(format!(
+            "take what is there now: {}",
+            paste.line(&["update", id.as_str()])
+        )),
+        InstallError::Git { source, .. } => token_hint(source),
         InstallError::EmptyRepository { .. } => {
             Some("push a branch or a tag to it first".to_owned())
         }
@@ -534,6 +546,18 @@ fn store_hint(error: &InstallError) -> Option<String> {
         InstallError::Store { store, .. } | InstallError::OpenStore { store, .. } => Some(format!(
             "make {} a directory that you may write, or name another place with VIBE_PKG_HOME",
             escape(&store.to_string_lossy())
+        )),
+        _ => None,
+    }
+}
+
+/// How a host that asks for credentials gets some.
+fn token_hint(error: &GitError) -> Option<String> {
+    match error {
+        GitError::AuthenticationRequired { host, .. }
+        | GitError::CredentialsRefused { host, .. } => Some(format!(
+            "a token for {host} can be given in the variable {}",
+            vibe_install::token_variable(host)
         )),
         _ => None,
     }

@@ -22,6 +22,13 @@ pub enum Event {
         /// The package.
         package: PackageId,
     },
+    /// A repository is being fetched.
+    Receiving {
+        /// Its URL.
+        repository: String,
+        /// How many bytes have come so far.
+        bytes: u64,
+    },
     /// A slot is about to be placed or refreshed.
     Placing {
         /// The slot.

@@ -184,6 +184,9 @@ pub enum InstallError {
         /// Why.
         source: Box<GitError>,
     },
+    /// There is nowhere to keep what is fetched.
+    #[error("there is no folder to keep fetched repositories in: the user has no home")]
+    NoCacheFolder,
     /// A commit without the manifest of a package.
     #[error(
         "{} has no `{}` at commit {commit}, so {id} is not there",

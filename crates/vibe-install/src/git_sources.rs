@@ -233,7 +233,10 @@ impl<'a> GitSources<'a> {
         match self.repositories.refs(Some(id), url) {
             Ok(refs) => Ok(tagged_versions(&refs)),
             Err(InstallError::Git { source, .. })
-                if matches!(*source, GitError::NotARepository { .. }) =>
+                if matches!(
+                    *source,
+                    GitError::NotARepository { .. } | GitError::NoSuchRepository { .. }
+                ) =>
             {
                 Ok(Vec::new())
             }

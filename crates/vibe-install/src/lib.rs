@@ -46,12 +46,14 @@ pub use report::{
     Finding, FindingKind, HookLog, HookStatus, PackageSummary, PhaseSummary, RunReport,
     ScriptSummary, VerifyReport,
 };
+pub use repositories::token_variable;
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
 pub use settings::{Context, Settings, WantedLinkMode};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;
 pub use vibe_fs::{EntryKind, FsError, ReadError};
+pub use vibe_git::GitError;
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_slot::SlotError;

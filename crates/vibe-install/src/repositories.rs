@@ -7,12 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::GitReference;
-use vibe_core::{PackageId, RemoteUrl};
-use vibe_git::{CommitId, Database, GitError, Refs, Wanted};
+use vibe_core::git_url::Credential;
+use vibe_core::{Event, PackageId, RemoteUrl};
+use vibe_fs::Holder;
+use vibe_git::{CommitId, Database, GitError, Refs, RemoteOptions, Remotes, Wanted};
 
 use crate::error::InstallError;
 use crate::fetch::GitOrigin;
-use crate::settings::Context;
+use crate::settings::{Context, Settings};
+
+/// The user that goes with a token of which nothing else is said. The common hosts look at the token
+/// alone.
+const TOKEN_USER: &str = "token";
 
 /// A commit whose objects are here.
 #[derive(Clone)]
@@ -53,14 +59,7 @@ impl<'a> Repositories<'a> {
         if let Some(refs) = known {
             return Ok(refs);
         }
-        self.check(id, url)?;
-        let failed = |source| git_error(id, source);
-        let refs = match url.location(&self.root) {
-            Some(location) => Database::open(&location)
-                .and_then(|database| database.refs())
-                .map_err(failed)?,
-            None => return Err(self.not_yet(id, url)),
-        };
+        let refs = self.ask(id, url, |remotes| remotes.refs(url))?;
         let refs = Arc::new(refs);
         lock(&self.refs).insert(url.clone(), Arc::clone(&refs));
         Ok(refs)
@@ -78,24 +77,10 @@ impl<'a> Repositories<'a> {
         if let Some(commit) = known {
             return Ok(commit);
         }
-        self.check(id, url)?;
-        let commit = match url.location(&self.root) {
-            Some(location) => {
-                let database = Database::open(&location).map_err(|e| git_error(id, e))?;
-                let refs = self.refs(id, url)?;
-                let found = match wanted {
-                    Wanted::Tag(tag) => refs.tags.get(*tag).copied(),
-                    Wanted::Branch(branch) => refs.branches.get(*branch).copied(),
-                    Wanted::Commit(commit) => Some(*commit),
-                    Wanted::Revision(text) => text.parse().ok(),
-                    Wanted::Default => refs.head,
-                };
-                Commit {
-                    database: Arc::new(database),
-                    id: found.ok_or_else(|| self.not_yet(id, url))?,
-                }
-            }
-            None => return Err(self.not_yet(id, url)),
+        let (database, commit) = self.ask(id, url, |remotes| remotes.fetch(url, *wanted))?;
+        let commit = Commit {
+            database: Arc::new(database),
+            id: commit,
         };
         let exact = (url.clone(), format!("{:?}", Wanted::Commit(commit.id)));
         let mut commits = lock(&self.commits);
@@ -129,30 +114,80 @@ impl<'a> Repositories<'a> {
             .is_ok_and(|commit| commit.database.is_ancestor(&old, &new).unwrap_or(false))
     }
 
-    /// Refuses a repository that may not be asked: one whose transport protects nothing, unless
-    /// the user names its host, and any on a network where none is to be used.
-    fn check(&self, id: Option<&PackageId>, url: &RemoteUrl) -> Result<(), InstallError> {
-        let allowed = &self.context.settings.config.insecure_hosts;
-        url.check_protected(allowed)
+    /// Asks the repository of `id`, unless its transport protects nothing and the user did not name
+    /// its host.
+    fn ask<T>(
+        &self,
+        id: Option<&PackageId>,
+        url: &RemoteUrl,
+        question: impl FnOnce(&Remotes<'_>) -> Result<T, GitError>,
+    ) -> Result<T, InstallError> {
+        let settings = self.context.settings;
+        url.check_protected(&settings.config.insecure_hosts)
             .map_err(|source| InstallError::GitUrl {
                 id: id.cloned(),
                 source,
-            })
-    }
-
-    fn not_yet(&self, id: Option<&PackageId>, url: &RemoteUrl) -> InstallError {
-        InstallError::NotYet {
-            what: format!("the git source of {id:?}"),
-            path: url.as_str().into(),
-        }
+            })?;
+        let cache = match &settings.git_cache {
+            Some(cache) => cache,
+            None if url.is_local() => &self.root,
+            None => return Err(InstallError::NoCacheFolder),
+        };
+        let holder = Holder {
+            pid: std::process::id(),
+            command: settings.command.clone(),
+        };
+        let observer = self.context.observer;
+        let credential = |url: &RemoteUrl| token(settings, url);
+        let waiting = |holder: &Holder| {
+            observer.observe(&Event::Waiting {
+                pid: holder.pid,
+                command: holder.command.clone(),
+            });
+        };
+        let progress = |url: &RemoteUrl, bytes| {
+            observer.observe(&Event::Receiving {
+                repository: url.to_string(),
+                bytes,
+            });
+        };
+        let remotes = Remotes::new(RemoteOptions {
+            cache,
+            base: &self.root,
+            environment: &settings.environment,
+            cancel: self.context.cancel,
+            holder: &holder,
+            offline: settings.is_offline(),
+            credential: &credential,
+            waiting: &waiting,
+            progress: &progress,
+        });
+        question(&remotes).map_err(|source| match source {
+            GitError::Interrupted { .. } => InstallError::Interrupted,
+            source => InstallError::Git {
+                id: id.cloned(),
+                source: Box::new(source),
+            },
+        })
     }
 }
 
-fn git_error(id: Option<&PackageId>, source: GitError) -> InstallError {
-    InstallError::Git {
-        id: id.cloned(),
-        source: Box::new(source),
-    }
+/// The token that the environment has for the host of `url`: `VIBE_GIT_TOKEN_<HOST>`, with `user:`
+/// before it where the host wants a certain user.
+fn token(settings: &Settings, url: &RemoteUrl) -> Option<Credential> {
+    let value = settings.variable(&token_variable(url.host()?))?.to_str()?;
+    let (user, secret) = value.split_once(':').unwrap_or((TOKEN_USER, value));
+    Some(Credential {
+        user: user.to_owned(),
+        secret: secret.to_owned(),
+    })
+}
+
+/// The variable with the token of `host`, with or without its port.
+pub fn token_variable(host: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = host.to_ascii_uppercase().chars().map(plain).collect();
+    format!("VIBE_GIT_TOKEN_{name}")
 }
 
 /// What one thread left half done cannot be seen by another: entries are only added.
@@ -168,5 +203,22 @@ pub(crate) fn reference_text(reference: &GitReference) -> Option<String> {
         GitReference::Rev(revision) => Some(format!("rev:{revision}")),
         GitReference::Range(constraint) => Some(format!("range:{constraint}")),
         GitReference::Default => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_named_after_its_host() {
+        for (host, expected) in [
+            ("github.com", "VIBE_GIT_TOKEN_GITHUB_COM"),
+            ("127.0.0.1", "VIBE_GIT_TOKEN_127_0_0_1"),
+            ("[::1]", "VIBE_GIT_TOKEN____1_"),
+            ("my-host", "VIBE_GIT_TOKEN_MY_HOST"),
+        ] {
+            assert_eq!(token_variable(host), expected);
+        }
     }
 }

@@ -38,6 +38,8 @@ pub struct Settings {
     /// Where the store of packages is, shared by the user's projects; `None` where the user has no
     /// folder for data.
     pub store: Option<PathBuf>,
+    /// Where fetched git repositories are kept; `None` where the user has no folder for caches.
+    pub git_cache: Option<PathBuf>,
     /// How the files of new slots are to be placed.
     pub link_mode: WantedLinkMode,
 }

@@ -1,7 +1,6 @@
 //! What a project has, looked at from lock, records and state; and what a plan makes worth saying.
 
 use vibe_core::formats::lock::{Lock, LockedPackage};
-use vibe_core::formats::manifest::Materialization;
 use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::plan::Step;
 use vibe_core::{Event, SlotName};

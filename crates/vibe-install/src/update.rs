@@ -79,6 +79,7 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
         &resolve_request,
         targets,
         scope,
+        &in_use,
     )?;
     let moves = moves(before, &planned, &repositories);
     tell_moves(context, &moves);

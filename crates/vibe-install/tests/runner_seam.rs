@@ -114,6 +114,7 @@ impl Seam {
             no_hooks: false,
             hook_timeout: None,
             wait: true,
+            git_cache: None,
             store: Some(world.home().join("store")),
             link_mode: vibe_install::WantedLinkMode::AsDeclared,
         };
