@@ -569,6 +569,7 @@ fn fetch_hint(error: &FetchError) -> Option<&'static str> {
         FetchError::Name(_)
         | FetchError::Tree(_)
         | FetchError::Special { .. }
+        | FetchError::LongLink { .. }
         | FetchError::Link { .. } => {
             Some("the package has to change: rename it there, or leave it out with `.vibeignore`")
         }

@@ -8,7 +8,10 @@ use vibe_core::relative_path::PathError;
 use vibe_core::tree::TreeError;
 use vibe_fs::error::shown;
 use vibe_fs::{CopyError, EntryKind, FsError, ReadError};
+use vibe_git::GitError;
 use vibe_store::StoreError;
+
+use crate::submodules::SubmoduleError;
 
 /// Why a package was refused, or could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -22,15 +25,30 @@ pub enum FetchError {
     /// A file of the package could not be hashed.
     #[error(transparent)]
     Hash(#[from] CopyError),
+    /// The store cannot take the package.
+    #[error(transparent)]
+    Store(Box<StoreError>),
+    /// A commit could not be read.
+    #[error(transparent)]
+    Git(Box<GitError>),
+    /// A file of a commit could not be read.
+    #[error("could not read `{path}` of the package's commit")]
+    Blob {
+        /// The file, in the package, escaped.
+        path: String,
+        /// The blob and what is wrong with it.
+        #[source]
+        source: Box<GitError>,
+    },
+    /// A submodule that cannot be part of a package.
+    #[error(transparent)]
+    Submodule(Box<SubmoduleError>),
     /// A name that may not be in a package.
     #[error(transparent)]
     Name(#[from] PathError),
     /// Two names that collide.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// The store did not take a file.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// A place that has to be a directory is something else.
     #[error("{} is {}, not a directory", shown(path), kind.as_str())]
     NotADirectory {
@@ -46,6 +64,24 @@ pub enum FetchError {
         path: RelPath,
         /// What it is.
         kind: EntryKind,
+    },
+    /// Two entries of one path, which only a tree of git can have.
+    #[error(
+        "`{path}` is there more than once in the git tree; commit it again with a git that writes proper trees"
+    )]
+    Twice {
+        /// Where they are in the package.
+        path: RelPath,
+    },
+    /// A link that says more than a path.
+    #[error("`{path}` is a link to something of {bytes} bytes; the limit is {limit_bytes}")]
+    LongLink {
+        /// The link, in the package.
+        path: RelPath,
+        /// Bytes of what it says.
+        bytes: u64,
+        /// The most it may say.
+        limit_bytes: u64,
     },
     /// A link that cannot become a copy of its target.
     #[error("`{path}` is a link to `{target}`, which {problem}")]
@@ -106,6 +142,28 @@ pub enum FetchError {
         /// How.
         difference: TreeDifference,
     },
+}
+
+impl From<GitError> for FetchError {
+    fn from(error: GitError) -> Self {
+        FetchError::Git(Box::new(error))
+    }
+}
+
+impl From<StoreError> for FetchError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // The package's fault, not the store's.
+            StoreError::Tree(error) => FetchError::Tree(error),
+            error => FetchError::Store(Box::new(error)),
+        }
+    }
+}
+
+impl From<SubmoduleError> for FetchError {
+    fn from(error: SubmoduleError) -> Self {
+        FetchError::Submodule(Box::new(error))
+    }
 }
 
 /// Why a link cannot become a copy of its target.

@@ -4,10 +4,6 @@ use std::path::{Path, PathBuf};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use vibe_core::limits::MANIFEST_BYTES;
-use vibe_fs::{ReadError, read_if_exists};
-
-use crate::error::FetchError;
 
 /// The rules of one ignore file.
 #[derive(Debug)]
@@ -26,23 +22,9 @@ pub(crate) enum Verdict {
 }
 
 impl IgnoreFile {
-    /// Reads the file `name` in the directory `base` of the package at `root`; `None` if there is
-    /// none, or something that is no file (as git does, a link is not followed). Also returns the
-    /// numbers of the lines that are no pattern, counted from 1.
-    pub(crate) fn read(
-        root: &Path,
-        base: &Path,
-        name: &str,
-    ) -> Result<Option<(Self, Vec<usize>)>, FetchError> {
-        let bytes = match read_if_exists(&root.join(base).join(name), MANIFEST_BYTES) {
-            Err(ReadError::NotAFile { .. }) | Ok(None) => return Ok(None),
-            read => read?.unwrap_or_default(),
-        };
-        // A line that is no text can only aim at names that are none, and those are refused.
-        Ok(Some(Self::parse(base, &String::from_utf8_lossy(&bytes))))
-    }
-
-    fn parse(base: &Path, text: &str) -> (Self, Vec<usize>) {
+    /// The rules in `text`, of a file in the directory `base` of the package, and the numbers of
+    /// the lines that are no pattern, counted from 1.
+    pub(crate) fn parse(base: &Path, text: &str) -> (Self, Vec<usize>) {
         let mut builder = GitignoreBuilder::new("");
         let mut refused = Vec::new();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

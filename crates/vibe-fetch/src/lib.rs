@@ -1,16 +1,24 @@
-//! Where packages come from: directory registries, and the trees of published packages and path
-//! sources. Reads and judges; places nothing.
+//! Where packages come from: directory registries, and the trees of published packages, path
+//! sources and git commits. Reads, judges and stores; places nothing.
 
+mod collect;
+mod contents;
 pub mod error;
+pub mod git_tree;
 mod ignore_file;
+mod large_files;
 pub mod links;
 pub mod listing;
+pub mod note;
 pub mod registry;
 mod scan;
-pub mod tree;
+pub mod submodules;
 
+pub use collect::SourceKind;
+pub use contents::{Contents, apply_published_modes, check_published, hash_listing, stage_listing};
 pub use error::{FetchError, LinkProblem, TreeDifference};
-pub use listing::{ListedFile, Listing, list};
+pub use git_tree::{GitPackage, SubmoduleFailure, SubmoduleSource, list_git};
+pub use listing::{FileContent, ListedFile, Listing, list};
+pub use note::ListingNote;
 pub use registry::DirectoryRegistry;
-pub use scan::{ListingNote, SourceKind};
-pub use tree::{apply_published_bits, apply_published_tree, hash_listing, stage_listing};
+pub use submodules::{RowRule, SubmoduleError};

@@ -6,14 +6,13 @@
 //! to itself would never end and is refused; what merely multiplies is stopped by the entry limit.
 
 use std::ops::Bound;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use vibe_core::RelPath;
 use vibe_core::text::escape_bytes;
-use vibe_fs::Stat;
 
+use crate::collect::{EntryCount, FileFacts, Node, Nodes};
 use crate::error::{FetchError, LinkProblem};
-use crate::scan::{EntryCount, Node, Nodes};
 
 /// Links followed on the way to one target, as many as Linux follows.
 const HOPS: usize = 40;
@@ -26,7 +25,7 @@ pub(crate) struct Resolved {
     /// The real file it is made from.
     pub(crate) real: RelPath,
     /// What is known of that file.
-    pub(crate) stat: Stat,
+    pub(crate) facts: FileFacts,
 }
 
 /// The files of `nodes`, links replaced by what they stand for, sorted. `exists` says whether there
@@ -34,7 +33,7 @@ pub(crate) struct Resolved {
 pub(crate) fn resolve_links(
     nodes: &Nodes,
     entry_limit: usize,
-    exists: &dyn Fn(&Path) -> bool,
+    exists: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Resolved>, FetchError> {
     let mut expansion = Expansion {
         nodes,
@@ -51,7 +50,7 @@ pub(crate) fn resolve_links(
 
 struct Expansion<'a> {
     nodes: &'a Nodes,
-    exists: &'a dyn Fn(&Path) -> bool,
+    exists: &'a dyn Fn(&str) -> bool,
     entries: EntryCount,
     files: Vec<Resolved>,
 }
@@ -67,10 +66,10 @@ impl<'a> Expansion<'a> {
     ) -> Result<(), FetchError> {
         self.entries.add(node)?;
         match node {
-            Node::File(stat) => self.files.push(Resolved {
+            Node::File(facts) => self.files.push(Resolved {
                 path,
                 real: real.clone(),
-                stat: *stat,
+                facts: *facts,
             }),
             Node::Directory => {}
             Node::Link(said) => {
@@ -86,12 +85,12 @@ impl<'a> Expansion<'a> {
         &mut self,
         path: &RelPath,
         link: &'a RelPath,
-        said: &Path,
+        said: &[u8],
         through: &mut Vec<&'a RelPath>,
     ) -> Result<(), FetchError> {
         let refused = |problem| FetchError::Link {
             path: link.clone(),
-            target: escape_bytes(said.as_os_str().as_encoded_bytes()),
+            target: escape_bytes(said),
             problem,
         };
         let target = resolve(self.nodes, link, said, self.exists).map_err(refused)?;
@@ -126,8 +125,8 @@ fn below<'a>(
 fn resolve<'a>(
     nodes: &'a Nodes,
     link: &RelPath,
-    said: &Path,
-    exists: &dyn Fn(&Path) -> bool,
+    said: &[u8],
+    exists: &dyn Fn(&str) -> bool,
 ) -> Result<&'a RelPath, LinkProblem> {
     let mut place: Option<&'a RelPath> = link.parent().and_then(|path| key_of(nodes, &path));
     let mut ahead = steps(said)?;
@@ -142,7 +141,7 @@ fn resolve<'a>(
             .ok()
             .and_then(|path| nodes.get_key_value(&path));
         match found {
-            None if exists(Path::new(&next)) => return Err(LinkProblem::NotShipped),
+            None if exists(&next) => return Err(LinkProblem::NotShipped),
             None => return Err(LinkProblem::Dangles),
             Some((_, Node::File(_))) if !ahead.is_empty() => return Err(LinkProblem::Dangles),
             Some((path, Node::File(_) | Node::Directory)) => place = Some(path),
@@ -163,18 +162,21 @@ enum Step {
 }
 
 /// The steps of a relative target, the first one last.
-fn steps(said: &Path) -> Result<Vec<Step>, LinkProblem> {
-    let step = |component| match component {
-        Component::CurDir => None,
-        Component::ParentDir => Some(Ok(Step::Up)),
-        Component::Normal(name) => Some(match name.to_str() {
-            Some(name) => Ok(Step::Into(name.to_owned())),
-            // No entry that ships has such a name.
-            None => Err(LinkProblem::Dangles),
-        }),
-        Component::RootDir | Component::Prefix(_) => Some(Err(LinkProblem::Absolute)),
+fn steps(said: &[u8]) -> Result<Vec<Step>, LinkProblem> {
+    // No entry that ships has a name that is no text.
+    let said = std::str::from_utf8(said).map_err(|_| LinkProblem::Dangles)?;
+    if said.is_empty() {
+        return Err(LinkProblem::Dangles);
+    }
+    if said.starts_with('/') || Path::new(said).is_absolute() {
+        return Err(LinkProblem::Absolute);
+    }
+    let step = |component: &str| match component {
+        "" | "." => None,
+        ".." => Some(Step::Up),
+        name => Some(Step::Into(name.to_owned())),
     };
-    said.components().rev().filter_map(step).collect()
+    Ok(said.split('/').rev().filter_map(step).collect())
 }
 
 fn parent_key<'a>(nodes: &'a Nodes, path: &RelPath) -> Option<&'a RelPath> {
@@ -197,15 +199,15 @@ mod tests {
     fn nodes(entries: &[&str]) -> Nodes {
         let stat = vibe_fs::stat_of(Path::new("/")).unwrap().unwrap();
         let node = |entry: &str| match (entry.split_once(" -> "), entry.strip_suffix('/')) {
-            (Some((link, said)), _) => (path(link), Node::Link(said.into())),
+            (Some((link, said)), _) => (path(link), Node::Link(said.as_bytes().to_vec())),
             (_, Some(directory)) => (path(directory), Node::Directory),
-            _ => (path(entry), Node::File(stat)),
+            _ => (path(entry), Node::File(FileFacts::Disk(stat))),
         };
         entries.iter().map(|entry| node(entry)).collect()
     }
 
     fn expand(entries: &[&str], limit: usize) -> Result<Vec<String>, FetchError> {
-        let hidden = |path: &Path| path == Path::new("hidden");
+        let hidden = |path: &str| path == "hidden";
         let files = resolve_links(&nodes(entries), limit, &hidden)?;
         let shown = |file: &Resolved| format!("{}={}", file.path, file.real);
         Ok(files.iter().map(shown).collect())

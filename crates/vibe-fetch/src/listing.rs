@@ -1,37 +1,141 @@
 //! The shippable tree of a package as a list of files, checked before any content is read.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use vibe_core::RelPath;
 use vibe_core::limits::PackageLimits;
-use vibe_fs::{EntryKind, FsError, Stat, canonical_directory, stat_of};
+use vibe_fs::{EntryKind, FsError, Stat, canonical_directory, read_bounded, stat_of};
+use vibe_git::{BlobId, Database};
 
+use crate::collect::{FileFacts, Nodes, SourceKind};
 use crate::error::FetchError;
 use crate::links::{Resolved, resolve_links};
-use crate::scan::{ListingNote, SourceKind, scan};
+use crate::note::ListingNote;
+use crate::scan::scan;
 
 /// One file that ships.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
     /// Where it is installed.
     pub path: RelPath,
-    /// The real file: another place than `path` says where the package has a link.
-    pub location: PathBuf,
     /// Its bytes.
     pub size: u64,
     /// Whether it is installed executable.
     pub exec: bool,
-    /// The real file's stat when it was listed.
-    pub stat: Stat,
+    /// Where its content is: another place than `path` says where the package has a link.
+    pub content: FileContent,
+}
+
+/// Where the content of a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileContent {
+    /// In a file.
+    Disk {
+        /// The real file.
+        location: PathBuf,
+        /// Its stat when it was listed.
+        stat: Stat,
+    },
+    /// In a blob.
+    Blob {
+        /// The number of its repository in the listing.
+        repository: usize,
+        /// The blob.
+        id: BlobId,
+    },
+}
+
+impl ListedFile {
+    /// The real file, of a package in a directory.
+    pub fn location(&self) -> Option<&Path> {
+        match &self.content {
+            FileContent::Disk { location, .. } => Some(location),
+            FileContent::Blob { .. } => None,
+        }
+    }
 }
 
 /// The files that ship, sorted by path.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// The files.
     pub files: Vec<ListedFile>,
     /// What somebody should know about them.
     pub notes: Vec<ListingNote>,
+    /// The repositories with the content of a package in a commit: its own and its submodules'.
+    pub(crate) repositories: Vec<Arc<Database>>,
+}
+
+impl Listing {
+    /// The file at `path`.
+    pub fn get(&self, path: &RelPath) -> Option<&ListedFile> {
+        let found = self.files.binary_search_by(|file| file.path.cmp(path));
+        found.ok().map(|index| &self.files[index])
+    }
+
+    /// The content of `file`, one of this listing's, at most `limit_bytes`.
+    ///
+    /// # Errors
+    /// It is larger, or cannot be read.
+    pub fn read(&self, file: &ListedFile, limit_bytes: u64) -> Result<Vec<u8>, FetchError> {
+        match &file.content {
+            FileContent::Disk { location, .. } => Ok(read_bounded(location, limit_bytes)?),
+            FileContent::Blob { repository, id } => self.repositories[*repository]
+                .read_blob(id, limit_bytes)
+                .map_err(|source| FetchError::Blob {
+                    path: file.path.to_string(),
+                    source: Box::new(source),
+                }),
+        }
+    }
+}
+
+/// Where the files of a package are.
+pub(crate) enum Origin {
+    Directory(PathBuf),
+    Repositories(Vec<Arc<Database>>),
+}
+
+/// A package whose links are still links.
+pub(crate) struct Unresolved {
+    pub(crate) nodes: Nodes,
+    pub(crate) notes: Vec<ListingNote>,
+    pub(crate) origin: Origin,
+}
+
+impl Unresolved {
+    /// Replaces links by what they stand for and sums up. `exists` says whether there is something
+    /// at a path that does not ship.
+    pub(crate) fn resolve(
+        self,
+        limits: &PackageLimits,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Result<Listing, FetchError> {
+        let files = resolve_links(&self.nodes, limits.package_entries, exists)?;
+        check_total(&files, limits.package_bytes)?;
+        let (root, repositories) = match self.origin {
+            Origin::Directory(root) => (root, Vec::new()),
+            Origin::Repositories(repositories) => (PathBuf::new(), repositories),
+        };
+        let listed = |file: Resolved| ListedFile {
+            content: match file.facts {
+                FileFacts::Disk(stat) => FileContent::Disk {
+                    location: file.real.under(&root),
+                    stat,
+                },
+                FileFacts::Blob { repository, id, .. } => FileContent::Blob { repository, id },
+            },
+            size: file.facts.size(),
+            exec: file.facts.exec(),
+            path: file.path,
+        };
+        Ok(Listing {
+            files: files.into_iter().map(listed).collect(),
+            notes: self.notes,
+            repositories,
+        })
+    }
 }
 
 /// Lists what ships of the package in the directory `root`: everything but `vibedeps/` and what the
@@ -44,21 +148,15 @@ pub fn list(root: &Path, kind: SourceKind, limits: &PackageLimits) -> Result<Lis
         SourceKind::Published => real_directory(root)?,
     };
     let (nodes, notes) = scan(&root, kind, limits)?;
+    let place = root.clone();
     // What cannot even be looked at is not part of the package either.
-    let exists = |path: &Path| !matches!(stat_of(&root.join(path)), Ok(None));
-    let files = resolve_links(&nodes, limits.package_entries, &exists)?;
-    check_total(&files, limits.package_bytes)?;
-    let listed = |file: Resolved| ListedFile {
-        location: file.real.under(&root),
-        path: file.path,
-        size: file.stat.size,
-        exec: file.stat.exec,
-        stat: file.stat,
-    };
-    Ok(Listing {
-        files: files.into_iter().map(listed).collect(),
+    let exists = move |path: &str| !matches!(stat_of(&place.join(path)), Ok(None));
+    Unresolved {
+        nodes,
         notes,
-    })
+        origin: Origin::Directory(root),
+    }
+    .resolve(limits, &exists)
 }
 
 fn real_directory(path: &Path) -> Result<PathBuf, FetchError> {
@@ -75,7 +173,7 @@ fn real_directory(path: &Path) -> Result<PathBuf, FetchError> {
 fn check_total(files: &[Resolved], limit_bytes: u64) -> Result<(), FetchError> {
     let bytes = files
         .iter()
-        .fold(0_u64, |sum, file| sum.saturating_add(file.stat.size));
+        .fold(0_u64, |sum, file| sum.saturating_add(file.facts.size()));
     match bytes <= limit_bytes {
         true => Ok(()),
         false => Err(FetchError::PackageTooLarge { bytes, limit_bytes }),
@@ -290,8 +388,11 @@ mod tests {
             assert_eq!(listing.files.len(), 2);
             let link = &listing.files[1];
             assert_eq!((link.path.as_str(), link.size, link.exec), ("l/f", 5, true));
-            assert!(link.location.ends_with("d/f"));
-            assert_eq!(stat_of(&link.location).unwrap(), Some(link.stat));
+            let FileContent::Disk { location, stat } = &link.content else {
+                panic!("{link:?}");
+            };
+            assert!(location.ends_with("d/f"));
+            assert_eq!(stat_of(location).unwrap(), Some(*stat));
         }
     }
 

@@ -189,8 +189,19 @@ fn write_hashed(
 
 /// The digest of the regular file `path`; links are not followed.
 pub fn hash_file(path: &Path) -> Result<HashedFile, CopyError> {
+    hash_file_watched(path, |_| ())
+}
+
+/// [`hash_file`] that shows the bytes to `watch`, in order.
+pub fn hash_file_watched(
+    path: &Path,
+    mut watch: impl FnMut(&[u8]),
+) -> Result<HashedFile, CopyError> {
     let (mut file, stat) = open_regular(path)?;
-    let digest = digest_of(&mut file, piece_bytes(&stat), path, |_| Ok(()))?;
+    let digest = digest_of(&mut file, piece_bytes(&stat), path, |bytes| {
+        watch(bytes);
+        Ok(())
+    })?;
     let metadata = file.metadata().map_err(FsError::at("look at", path))?;
     Ok(HashedFile {
         digest,

@@ -7,3 +7,19 @@ mod credentials;
 mod database;
 mod error;
 mod gitmodules;
+mod http;
+mod object;
+mod refs;
+mod remote;
+mod ssh;
+#[cfg(test)]
+mod testing;
+mod transfer;
+mod watch;
+
+pub use database::{Database, TreeLimits};
+pub use error::{Cause, GitError};
+pub use gitmodules::{SubmoduleRow, read_gitmodules};
+pub use object::{BlobId, CommitId, EntryKind, ObjectIdError, TreeEntry};
+pub use refs::{Refs, Wanted};
+pub use remote::{RemoteOptions, Remotes};

@@ -19,8 +19,8 @@ use vibe_core::{
     TreeRow, Version,
 };
 use vibe_fetch::{
-    DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_bits, apply_published_tree,
-    hash_listing, list, stage_listing,
+    Contents, DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_modes,
+    check_published, hash_listing, list, stage_listing,
 };
 use vibe_fs::{read_bounded, stat_of};
 use vibe_plan::selection::{check_script_text, scripts_of, select};
@@ -304,17 +304,17 @@ fn from_source(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, I
     let store = options.store.ok_or(InstallError::NoStore)?;
     let published = published_tree(target)?;
     if let Some(published) = &published {
-        apply_published_bits(&mut listing, published);
+        apply_published_modes(&mut listing, published).map_err(in_package(target))?;
     }
-    let staged = match store.stage() {
+    let (staged, contents) = match store.stage() {
         Ok(staged) => fill(target, &listing, staged, options)?,
         Err(error) => return from_closed_store(target, listing, store, error, options),
     };
-    let mut tree = staged.tree().map_err(in_store(target, store))?;
-    if let Some(published) = published {
-        let applied = apply_published_tree(&mut listing, &tree, published);
-        tree = applied.map_err(in_package(target))?;
+    let Contents { tree, notes } = contents;
+    if let Some(published) = &published {
+        check_published(&tree, published).map_err(in_package(target))?;
     }
+    listing.notes.extend(notes);
     check_locked_tree(target, &tree)?;
     let described = describe(target, &tree, &place_in(&listing), options)?;
     let stored = staged.finish().map_err(in_store(target, store))?;
@@ -338,7 +338,7 @@ fn from_listing(
     let payload = DirectoryPayload {
         tree,
         locations: files
-            .map(|file| (file.path.clone(), file.location.clone()))
+            .filter_map(|file| Some((file.path.clone(), file.location()?.to_path_buf())))
             .collect(),
         file_bytes: options.limits.file_bytes,
     };
@@ -358,9 +358,8 @@ fn stored_path(
         return Ok(stored);
     }
     let staged = store.stage().map_err(&failed)?;
-    let staged = fill(target, listing, staged, options)?;
-    let found = staged.tree().map_err(&failed)?;
-    if let Some(path) = first_other(&found, tree) {
+    let (staged, found) = fill(target, listing, staged, options)?;
+    if let Some(path) = first_other(&found.tree, tree) {
         return Err(in_package(target)(FetchError::ChangedWhileRead { path }));
     }
     staged.finish().map_err(failed)
@@ -379,11 +378,10 @@ fn fill(
     listing: &Listing,
     staged: StagedTree,
     options: &FetchOptions<'_>,
-) -> Result<StagedTree, InstallError> {
-    let filled = stage_listing(listing, &staged, options.limits.file_bytes);
-    match (filled, options.store) {
-        (Ok(_), _) => Ok(staged),
-        (Err(FetchError::Store(error)), Some(store)) => Err(in_store(target, store)(error)),
+) -> Result<(StagedTree, Contents), InstallError> {
+    match (stage_listing(listing, &staged), options.store) {
+        (Ok(contents), _) => Ok((staged, contents)),
+        (Err(FetchError::Store(error)), Some(store)) => Err(in_store(target, store)(*error)),
         (Err(error), _) => Err(in_package(target)(error)),
     }
 }
@@ -454,11 +452,15 @@ fn published_tree(target: &Target) -> Result<Option<Tree>, InstallError> {
 
 /// The tree of `listing`, with its exec bits as published.
 fn hashed(target: &Target, mut listing: Listing) -> Result<(Listing, Tree), InstallError> {
-    let mut tree = hash_listing(&listing).map_err(in_package(target))?;
-    if let Some(published) = published_tree(target)? {
-        let applied = apply_published_tree(&mut listing, &tree, published);
-        tree = applied.map_err(in_package(target))?;
+    let published = published_tree(target)?;
+    if let Some(published) = &published {
+        apply_published_modes(&mut listing, published).map_err(in_package(target))?;
     }
+    let Contents { tree, notes } = hash_listing(&listing).map_err(in_package(target))?;
+    if let Some(published) = &published {
+        check_published(&tree, published).map_err(in_package(target))?;
+    }
+    listing.notes.extend(notes);
     Ok((listing, tree))
 }
 
@@ -471,10 +473,8 @@ type PlaceOf<'a> = &'a dyn Fn(&RelPath) -> Result<Option<PathBuf>, InstallError>
 
 fn place_in(listing: &Listing) -> impl Fn(&RelPath) -> Result<Option<PathBuf>, InstallError> {
     |path| {
-        let found = listing.files.binary_search_by(|file| file.path.cmp(path));
-        Ok(found
-            .ok()
-            .map(|index| listing.files[index].location.clone()))
+        let location = listing.get(path).and_then(|file| file.location());
+        Ok(location.map(Path::to_path_buf))
     }
 }
 

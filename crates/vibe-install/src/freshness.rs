@@ -9,7 +9,7 @@ use vibe_core::hook::PhaseState;
 use vibe_core::limits::PackageLimits;
 use vibe_core::plan::HookDecision;
 use vibe_core::{Sha256Digest, SlotName};
-use vibe_fetch::{FetchError, Listing, SourceKind, hash_listing, list};
+use vibe_fetch::{FetchError, ListedFile, Listing, SourceKind, hash_listing, list};
 use vibe_fs::{hash_file, stat_of};
 use vibe_slot::fresh::{self, Fresh, FreshFile, Freshness, Watched};
 use vibe_slot::record::{RecordOnDisk, read_record};
@@ -115,11 +115,8 @@ pub(crate) fn write(
         if !is_placed(project, &slot, &listing)? {
             return Ok(());
         }
-        for file in &listing.files {
-            watched.push(watch(
-                &project.root,
-                &relative(&project.root, &file.location),
-            )?);
+        for location in listing.files.iter().filter_map(ListedFile::location) {
+            watched.push(watch(&project.root, &relative(&project.root, location))?);
         }
         listings.insert(root.clone(), listing_lines(&project.root, &listing));
     }
@@ -168,7 +165,7 @@ fn is_placed(project: &Project, slot: &SlotName, listing: &Listing) -> Result<bo
     let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, slot)? else {
         return Ok(false);
     };
-    Ok(hash_listing(listing).is_ok_and(|tree| tree.id() == record.tree.id()))
+    Ok(hash_listing(listing).is_ok_and(|found| found.tree.id() == record.tree.id()))
 }
 
 /// `path` relative to `root` where it lies below it, else as it is.
@@ -193,7 +190,8 @@ fn listing_lines(root: &Path, listing: &Listing) -> Vec<String> {
     listing
         .files
         .iter()
-        .map(|file| format!("{} < {}", file.path, relative(root, &file.location)))
+        .filter_map(|file| Some((&file.path, file.location()?)))
+        .map(|(path, location)| format!("{path} < {}", relative(root, location)))
         .collect()
 }
 

@@ -172,8 +172,8 @@ fn has_other_source(
     let limits = &context.settings.config.limits;
     let source = list_path(&project.root, path, limits);
     // A source that cannot be read has its error where it is needed.
-    let tree = source.and_then(|listing| hash_listing(&listing));
-    Ok(tree.is_ok_and(|tree| tree.id() != record.tree.id()))
+    let source = source.and_then(|listing| hash_listing(&listing));
+    Ok(source.is_ok_and(|found| found.tree.id() != record.tree.id()))
 }
 
 /// Whether the next install runs a phase, and why.

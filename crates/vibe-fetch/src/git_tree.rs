@@ -1,0 +1,377 @@
+//! A commit as a package: its blobs, as they are, are the files. Nothing is checked out, so nothing
+//! that acts on a checkout acts here: no attribute, filter, encoding or configuration.
+//!
+//! A submodule is a directory with what the repository above it pins. Its names, links and sizes
+//! are judged together with all others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use vibe_core::RelPath;
+use vibe_core::git_url::RemoteUrl;
+use vibe_core::limits::{MANIFEST_BYTES, PATH_BYTES, PATH_DEPTH, PackageLimits};
+use vibe_core::text::escape_bytes;
+use vibe_git::{CommitId, Database, EntryKind, GitError, TreeEntry, TreeLimits};
+
+use crate::collect::{Collector, FileFacts, Node, SourceKind, package_path};
+use crate::error::FetchError;
+use crate::listing::{Listing, Origin, Unresolved};
+use crate::submodules::{SUBMODULE_DEPTH, SUBMODULES, SubmoduleError, submodule_urls};
+
+/// Entries of one commit, those that do not ship included, so that its list fits into memory.
+const COMMIT_ENTRIES: usize = 1_000_000;
+/// Directories within each other in one commit: what ships is held to the depth of a path, and
+/// what does not may go somewhat deeper.
+const COMMIT_DEPTH: usize = 4 * PATH_DEPTH;
+/// Bytes of a path that is looked at at all.
+const LONGEST_PATH_BYTES: usize = 4 * PATH_BYTES;
+/// Bytes of what a link says: no system follows more.
+const LINK_BYTES: u64 = 4_096;
+
+/// What a submodule that cannot be had failed with.
+pub type SubmoduleFailure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Gets the repositories of submodules.
+pub trait SubmoduleSource {
+    /// The objects of `commit` and its trees, from the repository at `url`. Whether that address
+    /// may be used is the caller's policy; its form, and that it is no place on this machine
+    /// unless the package is from one, has been looked at.
+    ///
+    /// # Errors
+    /// Whatever stands in the way. It becomes the source of an error that names submodule, address
+    /// and commit.
+    fn open(&self, url: &RemoteUrl, commit: &CommitId) -> Result<Arc<Database>, SubmoduleFailure>;
+}
+
+/// A package in a commit.
+#[derive(Clone, Copy)]
+pub struct GitPackage<'a> {
+    /// Where the commit's objects are.
+    pub database: &'a Arc<Database>,
+    /// The commit.
+    pub commit: CommitId,
+    /// The directory of the package; `None` for the whole repository.
+    pub subdir: Option<&'a RelPath>,
+    /// Where the repository really is: what its submodules' addresses are relative to.
+    pub url: &'a RemoteUrl,
+    /// Gets its submodules.
+    pub submodules: &'a dyn SubmoduleSource,
+}
+
+/// Lists what ships of a package in a commit, by the rules for a published directory: everything
+/// but `vibedeps/` and what the root's `.vibeignore` matches; `.gitignore` files do not act. Refuses
+/// what no package may have; reads the content of `.vibeignore`, `.gitmodules` and links only.
+///
+/// # Errors
+/// The first entry or submodule that is refused, or an object that cannot be read.
+pub fn list_git(package: &GitPackage<'_>, limits: &PackageLimits) -> Result<Listing, FetchError> {
+    let subdir = package.subdir.map(RelPath::as_str);
+    let entries = package
+        .database
+        .entries(&package.commit, subdir, COMMIT_LIMITS)?;
+    let vibeignore = read_vibeignore(package.database, &entries)?;
+    let mut walk = Walk {
+        collector: Collector::new(SourceKind::Published, limits, vibeignore.as_deref()),
+        repositories: Vec::new(),
+        hidden: Vec::new(),
+        submodules: package.submodules,
+        submodules_met: 0,
+        above: Vec::new(),
+    };
+    walk.repository(
+        &Place {
+            database: package.database,
+            commit: package.commit,
+            subdir: package.subdir,
+            at: None,
+            url: package.url,
+        },
+        entries,
+    )?;
+    let Walk {
+        collector,
+        repositories,
+        hidden,
+        ..
+    } = walk;
+    let exists = |path: &str| hidden.iter().any(|hidden| lies_at_or_below(hidden, path));
+    Unresolved {
+        nodes: collector.nodes,
+        notes: collector.notes,
+        origin: Origin::Repositories(repositories),
+    }
+    .resolve(limits, &exists)
+}
+
+const COMMIT_LIMITS: TreeLimits = TreeLimits {
+    entries: COMMIT_ENTRIES,
+    depth: COMMIT_DEPTH,
+};
+
+fn lies_at_or_below(path: &[u8], directory: &str) -> bool {
+    path.strip_prefix(directory.as_bytes())
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// As in a directory, a link of that name is no ignore file.
+fn read_vibeignore(
+    database: &Database,
+    entries: &[TreeEntry],
+) -> Result<Option<Vec<u8>>, FetchError> {
+    let entry = entries.iter().find(|entry| entry.path == b".vibeignore");
+    match entry {
+        Some(entry) if is_file(entry.kind) => database
+            .read_blob(&entry.id, MANIFEST_BYTES)
+            .map(Some)
+            .map_err(|source| in_blob(&entry.path, source)),
+        _ => Ok(None),
+    }
+}
+
+fn is_file(kind: EntryKind) -> bool {
+    matches!(kind, EntryKind::File | EntryKind::Executable)
+}
+
+fn in_blob(path: &[u8], source: GitError) -> FetchError {
+    FetchError::Blob {
+        path: escape_bytes(path),
+        source: Box::new(source),
+    }
+}
+
+/// One repository of the package and where it lies in it.
+struct Place<'a> {
+    database: &'a Arc<Database>,
+    commit: CommitId,
+    subdir: Option<&'a RelPath>,
+    /// Of a submodule its path in the package.
+    at: Option<&'a RelPath>,
+    url: &'a RemoteUrl,
+}
+
+struct Walk<'a> {
+    collector: Collector<'a>,
+    repositories: Vec<Arc<Database>>,
+    /// The paths that do not ship.
+    hidden: Vec<Vec<u8>>,
+    submodules: &'a dyn SubmoduleSource,
+    submodules_met: usize,
+    /// The repositories that the one looked at lies in, itself included, the outermost first.
+    above: Vec<RemoteUrl>,
+}
+
+impl Walk<'_> {
+    fn repository(&mut self, place: &Place<'_>, entries: Vec<TreeEntry>) -> Result<(), FetchError> {
+        let repository = self.repositories.len();
+        self.repositories.push(Arc::clone(place.database));
+        self.above.push(place.url.clone());
+        let shipping = self.shipping(place, entries);
+        let urls = read_submodule_urls(place)?;
+        let sizes: Vec<Result<u64, GitError>> = shipping
+            .par_iter()
+            .map(|entry| match entry.kind {
+                EntryKind::Submodule(_) => Ok(0),
+                _ => place.database.blob_size(&entry.id),
+            })
+            .collect();
+        for (entry, size) in shipping.iter().zip(sizes) {
+            let path = package_path(&entry.path)?;
+            let size = size.map_err(|source| in_blob(&entry.path, source))?;
+            self.directories(&path)?;
+            match entry.kind {
+                EntryKind::File | EntryKind::Executable => {
+                    let facts = FileFacts::Blob {
+                        repository,
+                        id: entry.id,
+                        size,
+                        exec: entry.kind == EntryKind::Executable,
+                    };
+                    self.collector.add(path, Node::File(facts))?;
+                }
+                EntryKind::Symlink => self.link(path, place.database, entry, size)?,
+                EntryKind::Submodule(commit) => self.submodule(path, commit, &urls)?,
+            }
+        }
+        self.above.pop();
+        Ok(())
+    }
+
+    /// The entries that ship, with their paths in the package.
+    fn shipping(&mut self, place: &Place<'_>, entries: Vec<TreeEntry>) -> Vec<TreeEntry> {
+        let mut directories = HashMap::new();
+        let mut shipping = Vec::with_capacity(entries.len());
+        for mut entry in entries {
+            if let Some(at) = place.at {
+                entry.path = [at.as_str().as_bytes(), &entry.path].join(&b'/');
+            }
+            match self.ships(&entry, &mut directories) {
+                true => shipping.push(entry),
+                false => self.hidden.push(entry.path),
+            }
+        }
+        shipping
+    }
+
+    /// Whether `entry` and each directory above it ship; `directories` are those already asked for.
+    fn ships(&self, entry: &TreeEntry, directories: &mut HashMap<Vec<u8>, bool>) -> bool {
+        // Refused by its length, which no directory on a disk could have.
+        if entry.path.len() > LONGEST_PATH_BYTES {
+            return true;
+        }
+        let mut ships = true;
+        let slashes = entry
+            .path
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/');
+        for (end, _) in slashes {
+            let directory = &entry.path[..end];
+            ships = ships
+                && match directories.get(directory) {
+                    Some(ships) => *ships,
+                    None => {
+                        let ships = self.collector.ships(&local_path(directory), true);
+                        directories.insert(directory.to_vec(), ships);
+                        ships
+                    }
+                };
+        }
+        let is_directory = matches!(entry.kind, EntryKind::Submodule(_));
+        ships && self.collector.ships(&local_path(&entry.path), is_directory)
+    }
+
+    /// Adds the directories above `path` that are not there yet.
+    fn directories(&mut self, path: &RelPath) -> Result<(), FetchError> {
+        let parent = path.parent();
+        let known = parent.and_then(|parent| self.collector.nodes.get(&parent));
+        if path.parent().is_none() || matches!(known, Some(Node::Directory)) {
+            return Ok(());
+        }
+        for directory in path.ancestors() {
+            match self.collector.nodes.get(&directory) {
+                Some(Node::Directory) => {}
+                _ => self.collector.add(directory, Node::Directory)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn link(
+        &mut self,
+        path: RelPath,
+        database: &Database,
+        entry: &TreeEntry,
+        bytes: u64,
+    ) -> Result<(), FetchError> {
+        if bytes > LINK_BYTES {
+            return Err(FetchError::LongLink {
+                path,
+                bytes,
+                limit_bytes: LINK_BYTES,
+            });
+        }
+        let said = database
+            .read_blob(&entry.id, LINK_BYTES)
+            .map_err(|source| in_blob(&entry.path, source))?;
+        self.collector.add(path, Node::Link(said))
+    }
+
+    fn submodule(
+        &mut self,
+        path: RelPath,
+        commit: CommitId,
+        urls: &BTreeMap<String, Option<RemoteUrl>>,
+    ) -> Result<(), FetchError> {
+        let url = match urls.get(path.as_str()) {
+            None => return Err(SubmoduleError::NoRow { path }.into()),
+            Some(None) => return Err(SubmoduleError::NoUrl { path }.into()),
+            Some(Some(url)) => url,
+        };
+        self.check_end(&path, url)?;
+        self.collector.add(path.clone(), Node::Directory)?;
+        let database = self.open(&path, url, commit)?;
+        let entries = database.entries(&commit, None, COMMIT_LIMITS)?;
+        let place = Place {
+            database: &database,
+            commit,
+            subdir: None,
+            at: Some(&path),
+            url,
+        };
+        self.repository(&place, entries)
+    }
+
+    /// Checks that submodules do not go on for ever.
+    fn check_end(&mut self, path: &RelPath, url: &RemoteUrl) -> Result<(), SubmoduleError> {
+        self.submodules_met += 1;
+        if self.submodules_met > SUBMODULES {
+            return Err(SubmoduleError::TooMany);
+        }
+        if self.above.contains(url) {
+            return Err(SubmoduleError::Itself {
+                path: path.clone(),
+                url: url.to_string(),
+            });
+        }
+        match self.above.len() > SUBMODULE_DEPTH {
+            true => Err(SubmoduleError::TooDeep { path: path.clone() }),
+            false => Ok(()),
+        }
+    }
+
+    fn open(
+        &self,
+        path: &RelPath,
+        url: &RemoteUrl,
+        commit: CommitId,
+    ) -> Result<Arc<Database>, SubmoduleError> {
+        let opened = self.submodules.open(url, &commit);
+        let database = opened.map_err(|source| SubmoduleError::Unavailable {
+            path: path.clone(),
+            url: url.to_string(),
+            commit,
+            source,
+        })?;
+        match database.has_commit(&commit) {
+            true => Ok(database),
+            false => Err(SubmoduleError::NoCommit {
+                path: path.clone(),
+                url: url.to_string(),
+                commit,
+            }),
+        }
+    }
+}
+
+/// The repositories of the submodules that `place` has rows of, by their paths in the package.
+fn read_submodule_urls(
+    place: &Place<'_>,
+) -> Result<BTreeMap<String, Option<RemoteUrl>>, FetchError> {
+    let text = place
+        .database
+        .blob_at(&place.commit, ".gitmodules", MANIFEST_BYTES)
+        .map_err(|source| in_blob(b".gitmodules", source))?;
+    let Some(text) = text else {
+        return Ok(BTreeMap::new());
+    };
+    let urls = submodule_urls(&text, place.url, place.subdir)?;
+    let in_package = |path: RelPath| match (place.subdir, place.at) {
+        (Some(subdir), _) => path
+            .as_str()
+            .strip_prefix(subdir.as_str())
+            .map(|rest| rest.trim_start_matches('/').to_owned()),
+        (None, Some(at)) => Some(format!("{at}/{path}")),
+        (None, None) => Some(path.to_string()),
+    };
+    Ok(urls
+        .into_iter()
+        .filter_map(|(path, url)| in_package(path).map(|path| (path, url)))
+        .collect())
+}
+
+fn local_path(bytes: &[u8]) -> PathBuf {
+    // What a pattern cannot match by its text has a name that is refused where it ships.
+    String::from_utf8_lossy(bytes).into_owned().into()
+}
