@@ -20,6 +20,9 @@ use crate::refs::Refs;
 const COMMIT_BYTES: u64 = 16 << 20;
 /// Bytes of one tree object: 200,000 entries with names of 255 bytes fit.
 const TREE_BYTES: u64 = 64 << 20;
+/// Bytes that a path may have on average: trees that hold one another under long names would have
+/// paths for more than any memory.
+const AVERAGE_PATH_BYTES: usize = 512;
 /// Paths that a comparison of two trees lists, so that it fits into memory.
 const CHANGED_PATHS: usize = 1_000_000;
 /// Settings that hold whatever the repository says: objects are never replaced by others, and no
@@ -120,6 +123,7 @@ impl Database {
                 commit,
                 limits,
                 seen: 0,
+                path_bytes: 0,
                 entries: Vec::new(),
             }
             .run(start)
@@ -497,6 +501,8 @@ struct Walk<'a> {
     limits: TreeLimits,
     /// Entries met, directories included: trees that hold one another many times over stay cheap.
     seen: usize,
+    /// Bytes of their paths.
+    path_bytes: usize,
     entries: Vec<TreeEntry>,
 }
 
@@ -528,8 +534,9 @@ impl Walk<'_> {
         let bytes = database.load(self.handle, tree, Kind::Tree, TREE_BYTES)?;
         for entry in TreeRefIter::from_bytes(&bytes, self.handle.object_hash()) {
             let entry = entry.map_err(|error| database.unreadable(tree, &error))?;
-            self.count()?;
-            let mut path = Vec::with_capacity(prefix.len() + entry.filename.len() + 1);
+            let length = prefix.len() + entry.filename.len() + 1;
+            self.count(length)?;
+            let mut path = Vec::with_capacity(length);
             path.extend_from_slice(prefix);
             path.extend_from_slice(entry.filename);
             if entry.mode.is_tree() {
@@ -542,15 +549,24 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn count(&mut self) -> Result<(), GitError> {
+    fn count(&mut self, path_bytes: usize) -> Result<(), GitError> {
         self.seen += 1;
-        match self.seen > self.limits.entries {
-            false => Ok(()),
-            true => Err(GitError::TooManyEntries {
+        self.path_bytes += path_bytes;
+        if self.seen > self.limits.entries {
+            return Err(GitError::TooManyEntries {
                 repository: self.database.repository.clone(),
                 commit: *self.commit,
                 limit: self.limits.entries,
+            });
+        }
+        let limit = self.limits.entries.saturating_mul(AVERAGE_PATH_BYTES);
+        match self.path_bytes > limit {
+            true => Err(GitError::PathsTooLong {
+                repository: self.database.repository.clone(),
+                commit: *self.commit,
+                limit,
             }),
+            false => Ok(()),
         }
     }
 }
@@ -867,6 +883,28 @@ mod tests {
             TreeLimits { depth: 2, ..limits },
         ] {
             assert!(database.entries(&exact, None, limits).is_err());
+        }
+    }
+
+    #[test]
+    fn paths_are_bounded_together_because_a_name_has_no_limit_in_git() {
+        let world = World::new();
+        let repository = world.repository("source");
+        let blob = repository.blob(b"x");
+        let name = vec![b'n'; 100_000];
+        let mut tree = repository.tree(&[("100644", "blob", &blob, b"f")]);
+        for levels in 1..=4 {
+            tree = repository.tree(&[("40000", "tree", &tree, &name)]);
+            let commit = repository.commit_tree(&tree);
+            let entries = open(&repository).entries(&commit, None, LIMITS);
+            match levels {
+                // 100 kB, then 200 kB more and so on; 512 kB are the limit of 1,000 entries.
+                1 | 2 => assert_eq!(entries.unwrap().len(), 1),
+                _ => assert!(matches!(
+                    entries.unwrap_err(),
+                    GitError::PathsTooLong { limit: 512_000, .. }
+                )),
+            }
         }
     }
 

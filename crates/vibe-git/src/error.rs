@@ -73,6 +73,18 @@ pub enum GitError {
         /// The directory, escaped.
         directory: String,
     },
+    /// Paths that fit into no memory.
+    #[error(
+        "the paths of commit {commit} of {repository} have more than {limit} bytes together; ask for a `subdir` of it"
+    )]
+    PathsTooLong {
+        /// The repository.
+        repository: String,
+        /// The commit.
+        commit: CommitId,
+        /// The most bytes they may have.
+        limit: usize,
+    },
     /// A tree with more entries than are allowed.
     #[error(
         "commit {commit} of {repository} has more than {limit} entries; ask for a `subdir` of it, or raise the limit"
