@@ -211,6 +211,8 @@ impl Walk<'_> {
                 false => self.hidden.push(entry.path),
             }
         }
+        // Last, so that a place that something else has as well is met whatever the tree's order.
+        shipping.sort_by_key(|entry| matches!(entry.kind, EntryKind::Submodule(_)));
         shipping
     }
 
@@ -374,4 +376,358 @@ fn read_submodule_urls(
 fn local_path(bytes: &[u8]) -> PathBuf {
     // What a pattern cannot match by its text has a name that is refused where it ships.
     String::from_utf8_lossy(bytes).into_owned().into()
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        Entries, Entry, ORIGIN, Submodules, commit, database, entries, list_commit, list_with,
+        names, shown, tree,
+    };
+    use vibe_testkit::GitRepository;
+
+    struct Fixture {
+        _directory: tempfile::TempDir,
+        repository: GitRepository,
+        database: Arc<Database>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let repository = GitRepository::new(&directory.path().join("repository"));
+            Self {
+                database: database(&repository),
+                repository,
+                _directory: directory,
+            }
+        }
+
+        /// Commits `lines`, and at each path the commit that a submodule is pinned to.
+        fn commit(&self, lines: &[&'static str], gitlinks: &[(&str, &str)]) -> String {
+            let mut all = entries(lines);
+            all.extend(gitlinks.iter().map(|(path, commit)| gitlink(path, commit)));
+            commit(&self.repository, &all)
+        }
+
+        /// Lists `commit` where each of `urls` has the commits of this repository.
+        fn list(
+            &self,
+            commit: &str,
+            subdir: Option<&str>,
+            urls: &[&str],
+        ) -> (Result<Listing, String>, Vec<String>) {
+            let by_url = urls
+                .iter()
+                .map(|url| ((*url).to_owned(), Arc::clone(&self.database)));
+            let submodules = Submodules {
+                by_url: by_url.collect(),
+                ..Submodules::default()
+            };
+            let limits = PackageLimits::default();
+            let listing = list_with(&self.database, commit, subdir, &limits, &submodules);
+            let refused = |error: FetchError| {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                format!("{error} [{}]", source.unwrap_or_default())
+            };
+            (listing.map_err(refused), submodules.opened.into_inner())
+        }
+
+        fn refused(&self, commit: &str, words: &[&str]) {
+            let (listing, opened) = self.list(commit, None, &[]);
+            let text = listing.unwrap_err();
+            for word in words {
+                assert!(text.contains(word), "{text} has no {word}");
+            }
+            assert!(opened.is_empty(), "{text}: {opened:?}");
+        }
+    }
+
+    fn gitlink(path: &str, commit: &str) -> (Vec<Vec<u8>>, Entry) {
+        (names(path.as_bytes()), Entry::Gitlink(commit.to_owned()))
+    }
+
+    const MODULES: &str = ".gitmodules=[submodule \"s\"]\npath = lib/sub\nurl = ../sub.git\n";
+    const SUB: &str = "https://host/org/sub.git";
+
+    #[test]
+    fn files_of_a_submodule_are_files_of_the_package() {
+        let fixture = Fixture::new();
+        let inner = fixture.commit(&["x", "*run", "up -> ../../own", ".gitignore=x\n"], &[]);
+        let outer = fixture.commit(&["own", "l -> lib/sub/x", MODULES], &[("lib/sub", &inner)]);
+        let (listing, opened) = fixture.list(&outer, None, &[SUB]);
+        let listing = listing.unwrap();
+        assert_eq!(opened, [SUB]);
+        let expected = [
+            ".gitmodules",
+            "l",
+            "lib/sub/.gitignore",
+            "*lib/sub/run",
+            "lib/sub/up",
+            "lib/sub/x",
+            "own",
+        ];
+        assert_eq!(shown(&listing), expected);
+        let plain = fixture.commit(
+            &[
+                "own",
+                "l=x",
+                MODULES,
+                "lib/sub/.gitignore=x\n",
+                "*lib/sub/run=run",
+                "lib/sub/up=own",
+                "lib/sub/x=x",
+            ],
+            &[],
+        );
+        assert_eq!(
+            tree(&listing),
+            tree(&fixture.list(&plain, None, &[]).0.unwrap())
+        );
+    }
+
+    #[test]
+    fn submodules_of_submodules_are_found_from_where_those_are() {
+        let fixture = Fixture::new();
+        let deepest = fixture.commit(&["z"], &[]);
+        let modules = ".gitmodules=[submodule \"n\"]\npath = n\nurl = ../deeper\n";
+        let middle = fixture.commit(&["y", modules], &[("n", &deepest)]);
+        let outer = fixture.commit(
+            &[".gitmodules=[submodule \"m\"]\npath = m\nurl = git@other:people/m.git\n"],
+            &[("m", &middle)],
+        );
+        let urls = ["git@other:people/m.git", "git@other:people/deeper"];
+        let (listing, opened) = fixture.list(&outer, None, &urls);
+        assert_eq!(
+            shown(&listing.unwrap()),
+            [".gitmodules", "m/.gitmodules", "m/n/z", "m/y"]
+        );
+        assert_eq!(opened, urls);
+    }
+
+    #[test]
+    fn only_submodules_in_the_directory_of_the_package_count() {
+        let fixture = Fixture::new();
+        let inner = fixture.commit(&["x"], &[]);
+        let modules = ".gitmodules=[submodule \"a\"]\npath = pkg/a\nurl = ../a\n\
+                       [submodule \"b\"]\npath = b\nurl = /srv/b\n";
+        let outer = fixture.commit(&[modules, "pkg/f"], &[("pkg/a", &inner), ("b", &inner)]);
+        let (listing, opened) = fixture.list(&outer, Some("pkg"), &["https://host/org/a"]);
+        assert_eq!(shown(&listing.unwrap()), ["a/x", "f"]);
+        assert_eq!(opened, ["https://host/org/a"]);
+    }
+
+    #[test]
+    fn a_submodule_that_does_not_ship_is_not_fetched() {
+        let fixture = Fixture::new();
+        let absent = "1".repeat(40);
+        let lines = [".vibeignore=/tests/\n", "f"];
+        let outer = fixture.commit(&lines, &[("tests/data", &absent), ("vibedeps", &absent)]);
+        let (listing, opened) = fixture.list(&outer, None, &[]);
+        assert_eq!(shown(&listing.unwrap()), [".vibeignore", "f"]);
+        assert!(opened.is_empty());
+    }
+
+    #[test]
+    fn a_submodule_without_a_row_or_url_is_refused_by_name() {
+        let fixture = Fixture::new();
+        let commit = "1".repeat(40);
+        let no_file = fixture.commit(&["f"], &[("lib/sub", &commit)]);
+        fixture.refused(
+            &no_file,
+            &["`lib/sub` is a submodule, but no row of `.gitmodules`"],
+        );
+        let other_row = fixture.commit(&[MODULES], &[("lib/other", &commit)]);
+        fixture.refused(&other_row, &["`lib/other` is a submodule, but no row"]);
+        let no_url = fixture.commit(
+            &[".gitmodules=[submodule \"s\"]\npath = lib/sub\n"],
+            &[("lib/sub", &commit)],
+        );
+        fixture.refused(&no_url, &["the submodule `lib/sub` has no `url`"]);
+        let link = fixture.commit(&["x", ".gitmodules -> x"], &[("lib/sub", &commit)]);
+        fixture.refused(&link, &["`lib/sub` is a submodule, but no row"]);
+        let broken = fixture.commit(&[".gitmodules=[submodule \"s\n"], &[("lib/sub", &commit)]);
+        fixture.refused(
+            &broken,
+            &[&format!("`.gitmodules` of {ORIGIN} cannot be read")],
+        );
+    }
+
+    #[test]
+    fn a_row_that_could_act_is_refused_whether_or_not_it_has_a_submodule() {
+        let fixture = Fixture::new();
+        let commit = "1".repeat(40);
+        for (modules, word) in [
+            (
+                ".gitmodules=[submodule \"s\"]\npath = ../x\nurl = ../y\n",
+                "`path = ../x`",
+            ),
+            (
+                ".gitmodules=[submodule \"../../x\"]\npath = x\nurl = ../y\n",
+                "that name",
+            ),
+            (
+                ".gitmodules=[submodule \"s\"]\npath = x\nurl = -ux\n",
+                "looks like an option",
+            ),
+            (
+                ".gitmodules=[submodule \"s\"]\npath = x\nurl = ext::sh -c x\n",
+                "not a git URL",
+            ),
+            (
+                ".gitmodules=[submodule \"s\"]\npath = x\nurl = /srv/x\n",
+                "on this machine",
+            ),
+            (
+                ".gitmodules=[submodule \"s\"]\npath = \"x\r\"\nurl = ../y\n",
+                "its `path`",
+            ),
+            (
+                ".gitmodules=[submodule \"s\"]\npath = x\nurl = ../y\nupdate = !touch x\n",
+                "never run",
+            ),
+        ] {
+            fixture.refused(&fixture.commit(&[modules], &[]), &[word]);
+            fixture.refused(&fixture.commit(&[modules], &[("x", &commit)]), &[word]);
+        }
+    }
+
+    #[test]
+    fn a_submodule_that_cannot_be_had_is_an_error_and_never_an_empty_directory() {
+        let fixture = Fixture::new();
+        let commit = "1".repeat(40);
+        let outer = fixture.commit(&[MODULES], &[("lib/sub", &commit)]);
+        let text = fixture.list(&outer, None, &[]).0.unwrap_err();
+        let unavailable = format!("the submodule `lib/sub` cannot be had: {SUB} at {commit}");
+        assert_eq!(text, format!("{unavailable} [nothing is there]"));
+        let text = fixture.list(&outer, None, &[SUB]).0.unwrap_err();
+        let missing = format!("{SUB} does not have the commit {commit}");
+        assert!(text.contains(&missing), "{text}");
+    }
+
+    #[test]
+    fn what_a_submodule_holds_is_judged_like_all_else() {
+        let fixture = Fixture::new();
+        for (line, word) in [
+            (".git/config", "a spelling of `.git`"),
+            ("CON", "`lib/sub/CON`"),
+            (
+                "l -> ../../..",
+                "`lib/sub/l` is a link to `../../..`, which leaves the package",
+            ),
+        ] {
+            let inner = fixture.commit(&[line], &[]);
+            let outer = fixture.commit(&[MODULES], &[("lib/sub", &inner)]);
+            let text = fixture.list(&outer, None, &[SUB]).0.unwrap_err();
+            assert!(text.contains(word), "{text}");
+        }
+        let inner = fixture.commit(&["a=123"], &[]);
+        let outer = fixture.commit(&["b=1", MODULES], &[("lib/sub", &inner)]);
+        let limits = PackageLimits {
+            package_bytes: 3 + 1 + MODULES.len() as u64 - ".gitmodules=".len() as u64 - 1,
+            ..PackageLimits::default()
+        };
+        let submodules = Submodules {
+            by_url: [(SUB.to_owned(), Arc::clone(&fixture.database))].into(),
+            ..Submodules::default()
+        };
+        let listing = list_with(&fixture.database, &outer, None, &limits, &submodules);
+        let error = listing.unwrap_err();
+        assert!(
+            matches!(error, FetchError::PackageTooLarge { .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_file_where_a_submodule_is_is_refused() {
+        let fixture = Fixture::new();
+        let inner = fixture.commit(&["x"], &[]);
+        let outer = fixture.commit(&[MODULES, "lib/sub/y"], &[("lib/sub", &inner)]);
+        let text = fixture.list(&outer, None, &[SUB]).0.unwrap_err();
+        assert!(
+            text.starts_with("`lib/sub` is there more than once"),
+            "{text}"
+        );
+        let outer = fixture.commit(&[MODULES, "lib/sub -> x"], &[("lib/sub", &inner)]);
+        let text = fixture.list(&outer, None, &[SUB]).0.unwrap_err();
+        assert!(
+            text.starts_with("`lib/sub` is there more than once"),
+            "{text}"
+        );
+    }
+
+    /// A commit of the repository `r<n>` that holds `r<n + 1>`, and so on, `length` of them.
+    fn chain(fixture: &Fixture, length: usize) -> (String, Vec<String>) {
+        let mut id = fixture.commit(&["x"], &[]);
+        let mut urls = Vec::new();
+        for n in (1..=length).rev() {
+            let text = format!("[submodule \"s\"]\npath = s\nurl = ../r{n}\n");
+            let mut all: Entries = vec![(names(b".gitmodules"), Entry::File(text.into()))];
+            all.push(gitlink("s", &id));
+            id = commit(&fixture.repository, &all);
+            urls.push(format!("https://host/org/r{n}"));
+        }
+        (id, urls)
+    }
+
+    #[test]
+    fn submodules_may_lie_only_so_deep_in_each_other() {
+        let fixture = Fixture::new();
+        for (length, is_fine) in [
+            (SUBMODULE_DEPTH, true),
+            (SUBMODULE_DEPTH + 1, false),
+            (20, false),
+        ] {
+            let (id, urls) = chain(&fixture, length);
+            let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+            let (listing, opened) = fixture.list(&id, None, &urls);
+            match is_fine {
+                true => assert_eq!(listing.unwrap().files.len(), length + 1),
+                false => {
+                    let text = listing.unwrap_err();
+                    let path = ["s"; SUBMODULE_DEPTH + 1].join("/");
+                    let start = format!("the submodule `{path}` lies more than 8 deep");
+                    assert!(text.starts_with(&start), "{text}");
+                    assert_eq!(opened.len(), SUBMODULE_DEPTH);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_repository_that_holds_itself_is_refused() {
+        let fixture = Fixture::new();
+        let inner = fixture.commit(&["x"], &[]);
+        let itself = ".gitmodules=[submodule \"s\"]\npath = s\nurl = ../kit\n";
+        let outer = fixture.commit(&[itself], &[("s", &inner)]);
+        fixture.refused(&outer, &["`s` is", "a submodule of itself", "8 deep"]);
+    }
+
+    #[test]
+    fn a_missing_directory_or_commit_is_named() {
+        let fixture = Fixture::new();
+        let id = fixture.commit(&["f"], &[]);
+        let text = fixture.list(&id, Some("pkg"), &[]).0.unwrap_err();
+        assert!(text.contains("no directory `pkg`"), "{text}");
+        let limits = PackageLimits::default();
+        let absent = "1".repeat(40);
+        let error = list_commit(&fixture.repository, &absent, None, &limits).unwrap_err();
+        assert!(error.to_string().contains(&absent), "{error}");
+    }
+
+    #[test]
+    fn a_blob_that_is_not_there_is_named_by_its_path() {
+        let fixture = Fixture::new();
+        let absent = "1".repeat(40);
+        let tree = fixture.repository.raw_tree(&[("100644", b"f", &absent)]);
+        let id = fixture.repository.commit_tree(&tree);
+        let text = fixture.list(&id, None, &[]).0.unwrap_err();
+        assert!(
+            text.starts_with("could not read `f` of the package's commit"),
+            "{text}"
+        );
+    }
 }

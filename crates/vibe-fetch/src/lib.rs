@@ -3,6 +3,9 @@
 
 mod collect;
 mod contents;
+#[cfg(unix)]
+#[cfg(test)]
+mod equal_sources;
 pub mod error;
 pub mod git_tree;
 mod ignore_file;
@@ -13,6 +16,9 @@ pub mod note;
 pub mod registry;
 mod scan;
 pub mod submodules;
+#[cfg(unix)]
+#[cfg(test)]
+mod testing;
 
 pub use collect::SourceKind;
 pub use contents::{Contents, apply_published_modes, check_published, hash_listing, stage_listing};
