@@ -24,8 +24,8 @@ pub mod walk;
 pub use atomic::{Durability, create_new_file, write_atomic};
 pub use clone::{CloneMethod, clone_file, copy_file};
 pub use copy::{
-    CopyError, HashedFile, WrittenFile, copy_file_hashed, copy_hashed, copy_sealed, hash_file, hash_file_watched,
-    open_regular, seal_again, sealed_stat_of,
+    CopyError, HashedFile, WrittenFile, copy_file_hashed, copy_hashed, copy_sealed, hash_file,
+    hash_file_watched, open_regular, seal_again, sealed_stat_of,
 };
 pub use directory::{grant_owner, remove_empty_directory};
 pub use error::FsError;

@@ -892,9 +892,9 @@ mod tests {
         let repository = world.repository("source");
         let blob = repository.blob(b"x");
         let name = vec![b'n'; 100_000];
-        let mut tree = repository.tree(&[("100644", "blob", &blob, b"f")]);
+        let mut tree = repository.tree(&[("100644", b"f", &blob)]);
         for levels in 1..=4 {
-            tree = repository.tree(&[("40000", "tree", &tree, &name)]);
+            tree = repository.tree(&[("40000", &name, &tree)]);
             let commit = repository.commit_tree(&tree);
             let entries = open(&repository).entries(&commit, None, LIMITS);
             match levels {

@@ -428,7 +428,7 @@ impl<'a> Execution<'a> {
 
     fn fetch_again(&self, slot: &SlotName, lost: &SlotError) -> Result<Payload, InstallError> {
         let target = &self.planned_package(slot).target;
-        crate::fetch::fetch_again(self.context, target, lost)
+        crate::fetch::fetch_again(self.context, &self.project.root, target, lost)
     }
 
     fn set_record_aside(&self, slot: &SlotName) -> Result<(), InstallError> {

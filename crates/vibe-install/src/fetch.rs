@@ -5,22 +5,22 @@
 //! be linked, which only the store's files can be.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
 use vibe_core::formats::state::LinkMode;
 use vibe_core::hook::{HostOs, Interpreters, SelectedHook};
-use vibe_core::limits::{LOCK_BYTES, PackageLimits};
+use vibe_core::limits::{LOCK_BYTES, MANIFEST_BYTES, PackageLimits};
 use vibe_core::plan::HookDecision;
 use vibe_core::{
     Constraint, Event, Observer, PackageId, RelPath, RemoteUrl, Sha256Digest, Tree, TreeId,
     TreeRow, Version,
 };
 use vibe_fetch::{
-    Contents, DirectoryRegistry, FetchError, Listing, SourceKind, apply_published_modes,
-    check_published, hash_listing, list, stage_listing,
+    Contents, DirectoryRegistry, FetchError, GitPackage, Listing, SourceKind,
+    apply_published_modes, check_published, hash_listing, list, list_git, stage_listing,
 };
 use vibe_fs::{read_bounded, stat_of};
 use vibe_plan::selection::{check_script_text, scripts_of, select};
@@ -29,6 +29,7 @@ use vibe_store::{Damage, StagedTree, Store, StoreError, StoredTree};
 
 use crate::error::InstallError;
 use crate::project::parse_manifest;
+use crate::repositories::Repositories;
 use crate::settings::{Context, WantedLinkMode};
 use crate::sources::constraint_of;
 
@@ -148,6 +149,30 @@ pub(crate) enum Payload {
     Directory(DirectoryPayload),
     /// The store.
     Stored(StoredTree),
+    /// A repository.
+    Commit(CommitPayload),
+}
+
+/// A package whose files are blobs.
+#[derive(Debug, Clone)]
+pub(crate) struct CommitPayload {
+    tree: Tree,
+    listing: Listing,
+    file_bytes: u64,
+}
+
+impl PayloadSource for CommitPayload {
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn Read + Send>, PayloadError> {
+        let unknown = || PayloadError::Unknown(path.clone());
+        let file = self.listing.get(path).ok_or_else(unknown)?;
+        let bytes = self.listing.read(file, self.file_bytes);
+        let bytes = bytes.map_err(|error| PayloadError::Other(Box::new(error)))?;
+        Ok(Box::new(Cursor::new(bytes)))
+    }
 }
 
 impl Payload {
@@ -155,6 +180,7 @@ impl Payload {
         match self {
             Payload::Directory(payload) => payload,
             Payload::Stored(stored) => stored,
+            Payload::Commit(commit) => commit,
         }
     }
 }
@@ -193,6 +219,8 @@ pub(crate) struct FetchOptions<'a> {
     pub fills_store: bool,
     /// How the files of new slots are to be placed.
     pub link_mode: WantedLinkMode,
+    /// The repositories of the run.
+    pub repositories: &'a Repositories<'a>,
 }
 
 /// Gets `target`: from the store, where that has the tree that the lock names, else from its source.
@@ -203,10 +231,12 @@ pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetch
 /// The files of a package of which the store lost the tree while it was used, which `lost` says.
 pub(crate) fn fetch_again(
     context: &Context<'_>,
+    root: &Path,
     target: &Target,
     lost: &SlotError,
 ) -> Result<Payload, InstallError> {
     let store = context.settings.package_store();
+    let repositories = Repositories::new(context, root.to_path_buf());
     let options = FetchOptions {
         limits: context.settings.config.limits,
         interpreters: &Interpreters::default,
@@ -215,6 +245,7 @@ pub(crate) fn fetch_again(
         store: store.as_ref(),
         fills_store: true,
         link_mode: context.settings.link_mode,
+        repositories: &repositories,
     };
     Ok(fetch_undamaged(target, &options, lost.damage().cloned())?.payload)
 }
@@ -281,12 +312,16 @@ fn from_store(
     let Some(stored) = store.get(tree).map_err(&failed)? else {
         return Ok(None);
     };
-    let place = |path: &RelPath| match stored.proved(path) {
-        Ok(place) => Ok(Some(place)),
+    let content = |path: &RelPath, limit_bytes| match stored.proved(path) {
+        Ok(place) => {
+            let read = read_bounded(&place, limit_bytes);
+            let bytes = read.map_err(|source| InstallError::ReadScript { source })?;
+            Ok(Some((place, bytes)))
+        }
         Err(StoreError::NotInTree { .. }) => Ok(None),
         Err(error) => Err(failed(error)),
     };
-    let described = describe(target, stored.tree(), &place, options)?;
+    let described = describe(target, stored.tree(), &content, options)?;
     Ok(Some(described.with(Payload::Stored(stored), Vec::new())))
 }
 
@@ -316,7 +351,7 @@ fn from_source(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, I
     }
     listing.notes.extend(notes);
     check_locked_tree(target, &tree)?;
-    let described = describe(target, &tree, &place_in(&listing), options)?;
+    let described = describe(target, &tree, &content_in(target, &listing), options)?;
     let stored = staged.finish().map_err(in_store(target, store))?;
     Ok(described.with(Payload::Stored(stored), notes_of(&listing)))
 }
@@ -328,11 +363,19 @@ fn from_listing(
     options: &FetchOptions<'_>,
 ) -> Result<Fetched, InstallError> {
     check_locked_tree(target, &tree)?;
-    let described = describe(target, &tree, &place_in(listing), options)?;
+    let described = describe(target, &tree, &content_in(target, listing), options)?;
     let is_linked = wanted_mode(&described.package, options.link_mode) == LinkMode::Hardlink;
     if is_linked && options.fills_store {
         let stored = stored_path(target, listing, &tree, options)?;
         return Ok(described.with(Payload::Stored(stored), notes_of(listing)));
+    }
+    if target.origin.git().is_some() {
+        let payload = CommitPayload {
+            tree,
+            listing: listing.clone(),
+            file_bytes: options.limits.file_bytes,
+        };
+        return Ok(described.with(Payload::Commit(payload), notes_of(listing)));
     }
     let files = listing.files.iter();
     let payload = DirectoryPayload {
@@ -429,15 +472,28 @@ fn listed(target: &Target, options: &FetchOptions<'_>) -> Result<Listing, Instal
     let (directory, kind) = match &target.origin {
         Origin::Path(directory) => (directory, SourceKind::PathSource),
         Origin::Registry { directory, .. } => (directory, SourceKind::Published),
-        Origin::Git(git) => {
-            return Err(InstallError::NotYet {
-                what: format!("the git source of {}", target.id),
-                path: git.url.as_str().into(),
-            });
-        }
+        Origin::Git(git) => return listed_commit(target, git, options),
     };
     list(directory, kind, &options.limits)
         .map_err(|source| absence(target, source, in_package(target)))
+}
+
+fn listed_commit(
+    target: &Target,
+    git: &GitOrigin,
+    options: &FetchOptions<'_>,
+) -> Result<Listing, InstallError> {
+    let commit = options.repositories.commit_of(&target.id, git)?;
+    let subdir = git.subdir.as_deref().map(RelPath::new).transpose();
+    let subdir = subdir.map_err(|source| in_package(target)(FetchError::Name(source)))?;
+    let package = GitPackage {
+        database: &commit.database,
+        commit: commit.id,
+        subdir: subdir.as_ref(),
+        url: &git.url,
+        submodules: options.repositories,
+    };
+    list_git(&package, &options.limits).map_err(in_package(target))
 }
 
 /// What the registry says that the files of `target` are, if it says it.
@@ -468,13 +524,25 @@ fn notes_of(listing: &Listing) -> Vec<String> {
     listing.notes.iter().map(|note| note.to_string()).collect()
 }
 
-/// Where a file of the package is read; `None` where it has no such file.
-type PlaceOf<'a> = &'a dyn Fn(&RelPath) -> Result<Option<PathBuf>, InstallError>;
+/// What messages call a file of the package, and its content; `None` where there is no such file.
+type Content = Result<Option<(PathBuf, Vec<u8>)>, InstallError>;
 
-fn place_in(listing: &Listing) -> impl Fn(&RelPath) -> Result<Option<PathBuf>, InstallError> {
-    |path| {
-        let location = listing.get(path).and_then(|file| file.location());
-        Ok(location.map(Path::to_path_buf))
+/// Reads a file of the package, at most so many bytes.
+type ContentOf<'a> = &'a dyn Fn(&RelPath, u64) -> Content;
+
+fn content_in<'a>(target: &'a Target, listing: &'a Listing) -> impl Fn(&RelPath, u64) -> Content {
+    move |path, limit_bytes| {
+        let Some(file) = listing.get(path) else {
+            return Ok(None);
+        };
+        let bytes = listing
+            .read(file, limit_bytes)
+            .map_err(in_package(target))?;
+        let shown = match file.location() {
+            Some(location) => location.to_path_buf(),
+            None => PathBuf::from(format!("{}:{path}", target.origin.path().display())),
+        };
+        Ok(Some((shown, bytes)))
     }
 }
 
@@ -504,10 +572,10 @@ impl Described {
 fn describe(
     target: &Target,
     tree: &Tree,
-    place: PlaceOf<'_>,
+    content: ContentOf<'_>,
     options: &FetchOptions<'_>,
 ) -> Result<Described, InstallError> {
-    let manifest = read_package_manifest(target, place)?;
+    let manifest = read_package_manifest(target, content)?;
     let not_acted_on = manifest.not_acted_on.clone();
     let requires = manifest
         .requires
@@ -518,7 +586,7 @@ fn describe(
     let package = package_of(target, manifest)?;
     let (hooks, scripts) = hooks_of(target, &package, tree, options)?;
     for hook in &hooks {
-        check_script(target, hook, place)?;
+        check_script(target, hook, content)?;
     }
     check_locked_scripts(target, &scripts)?;
     Ok(Described {
@@ -626,16 +694,17 @@ fn check_locked_scripts(
 }
 
 /// The manifest among the package's files: the one whose bytes are in the tree.
-fn read_package_manifest(target: &Target, place: PlaceOf<'_>) -> Result<Manifest, InstallError> {
+fn read_package_manifest(
+    target: &Target,
+    content: ContentOf<'_>,
+) -> Result<Manifest, InstallError> {
     let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
-    let Some(location) = place(&name)? else {
+    let Some((location, bytes)) = content(&name, MANIFEST_BYTES)? else {
         return Err(InstallError::NotAPackage {
             id: target.id.clone(),
             path: target.origin.path(),
         });
     };
-    let bytes = read_bounded(&location, vibe_core::limits::MANIFEST_BYTES)
-        .map_err(|source| InstallError::ReadManifest { source })?;
     parse_manifest(&location, &bytes, Reading::Package).map(|(manifest, _)| manifest)
 }
 
@@ -705,11 +774,10 @@ fn assumed_interpreters() -> Interpreters {
 fn check_script(
     target: &Target,
     hook: &SelectedHook,
-    place: PlaceOf<'_>,
+    content: ContentOf<'_>,
 ) -> Result<(), InstallError> {
-    let location = place(&hook.script)?.expect("a selected script is a file of the tree");
-    let bytes = read_bounded(&location, LOCK_BYTES)
-        .map_err(|source| InstallError::ReadScript { source })?;
+    let (_, bytes) =
+        content(&hook.script, LOCK_BYTES)?.expect("a selected script is a file of the tree");
     check_script_text(&hook.script, &bytes).map_err(|source| InstallError::Script {
         id: target.id.clone(),
         version: target.version.clone(),

@@ -23,6 +23,7 @@ use crate::package_store::open_store;
 use crate::planning::{Planned, PlannedPackage, contents_of, record_error, vouched};
 use crate::project::Project;
 use crate::report::RunReport;
+use crate::repositories::Repositories;
 use crate::resolution::targets_of_lock;
 use crate::settings::Context;
 use crate::summary::{package_summaries, tell_notes};
@@ -58,6 +59,7 @@ pub fn hooks_run(
     let gate = hook_gate(context.settings, &project);
     let in_use = open_store(context.settings, &project, false)?;
     let probe = Probe::new(context.settings);
+    let repositories = Repositories::new(context, project.root.clone());
     let options = FetchOptions {
         limits: context.settings.config.limits,
         interpreters: &|| probe.find(),
@@ -66,6 +68,7 @@ pub fn hooks_run(
         store: in_use.store.as_ref(),
         fills_store: true,
         link_mode: context.settings.link_mode,
+        repositories: &repositories,
     };
     let fetched = placed_content(&project, &target, &slot, &record, &options)?;
     let state = state_file::load(&project.layout)?;

@@ -22,6 +22,7 @@ use crate::opening::tell_waiting_commit;
 use crate::planning::{record_error, vouched};
 use crate::project::Project;
 use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
+use crate::repositories::Repositories;
 use crate::resolution::target_of;
 use crate::run_record::{HookOutcome, HookRecord, RunRecord};
 use crate::settings::Context;
@@ -127,6 +128,7 @@ fn declared(
     let (hooks, tree) = match placed {
         Some(found) => found,
         None => {
+            let repositories = Repositories::new(context, project.root.clone());
             let fetched = fetch(
                 &target_of(project, locked)?,
                 &FetchOptions {
@@ -137,6 +139,7 @@ fn declared(
                     store: context.settings.package_store().as_ref(),
                     fills_store: false,
                     link_mode: context.settings.link_mode,
+                    repositories: &repositories,
                 },
             )?;
             let tree = fetched.tree().clone();

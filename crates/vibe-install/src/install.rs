@@ -229,6 +229,7 @@ pub(crate) fn plan_targets(
             memory: memory.as_ref().map(|memory| &memory.file),
             scope,
             store: in_use.store.as_ref(),
+            repositories: sources.git.repositories,
         };
         plan(context, project, plan_request)
     };

@@ -30,6 +30,7 @@ use vibe_store::Store;
 use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, Target, fetch, wanted_mode};
 use crate::project::{Project, parse_manifest};
+use crate::repositories::Repositories;
 use crate::resolution::Targets;
 use crate::settings::{Context, WantedLinkMode};
 
@@ -43,6 +44,8 @@ pub(crate) struct PlanRequest<'a> {
     pub memory: Option<&'a FreshFile>,
     /// How closely to look, and at what.
     pub scope: Scope<'a>,
+    /// The repositories of the run.
+    pub repositories: &'a Repositories<'a>,
     /// The store, in use as long as the plan is; `None` where the user has no place for one.
     pub store: Option<&'a Store>,
 }
@@ -301,6 +304,7 @@ impl Surveyor<'_> {
                 store: self.store,
                 fills_store: !self.request.scope.dry_run,
                 link_mode: self.context.settings.link_mode,
+                repositories: self.request.repositories,
             },
         )?;
         let tree = fetched.tree();

@@ -73,6 +73,7 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
             dry_run: false,
         },
         store: in_use.store.as_ref(),
+        repositories: &repositories,
     };
     let mut planned = plan(context, &project, plan_request)?;
     // The lock is what everything is put back to: it does not change.

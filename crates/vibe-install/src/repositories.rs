@@ -9,6 +9,7 @@ use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::GitReference;
 use vibe_core::git_url::Credential;
 use vibe_core::{Event, PackageId, RemoteUrl};
+use vibe_fetch::{SubmoduleFailure, SubmoduleSource};
 use vibe_fs::Holder;
 use vibe_git::{CommitId, Database, GitError, Refs, RemoteOptions, Remotes, Wanted};
 
@@ -188,6 +189,13 @@ pub fn token_variable(host: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = host.to_ascii_uppercase().chars().map(plain).collect();
     format!("VIBE_GIT_TOKEN_{name}")
+}
+
+impl SubmoduleSource for Repositories<'_> {
+    fn open(&self, url: &RemoteUrl, commit: &CommitId) -> Result<Arc<Database>, SubmoduleFailure> {
+        let commit = self.commit(None, url, &Wanted::Commit(*commit))?;
+        Ok(commit.database)
+    }
 }
 
 /// What one thread left half done cannot be seen by another: entries are only added.

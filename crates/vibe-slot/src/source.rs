@@ -18,6 +18,9 @@ pub enum PayloadError {
     /// The file system said no.
     #[error(transparent)]
     Fs(#[from] CopyError),
+    /// The source, which is no directory, said no.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
     /// The store has it no more, or damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
