@@ -4,6 +4,7 @@ use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::hook::{Interpreters, Phase, PhaseState};
 use vibe_core::limits::HOOK_LOG_END_BYTES;
 use vibe_core::plan::HookDecision;
+use vibe_core::text::{escape, hide_credentials};
 use vibe_core::{Event, PackageId, SlotName};
 use vibe_fetch::hash_listing;
 use vibe_fs::read_if_exists;
@@ -35,7 +36,28 @@ pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> 
     tell_waiting_commit(context, &project)?;
     let lock = lock_or_note(context, &project)?;
     refuse_unusable_records(&project, &lock.packages)?;
-    package_summaries(&project, &lock)
+    let mut packages = package_summaries(&project, &lock)?;
+    for package in packages.iter_mut().filter(|package| package.installed) {
+        tell_bridge(&project, package)?;
+    }
+    Ok(packages)
+}
+
+/// Says of a package that stewards the content of somebody else whose it is, as its own manifest
+/// has it.
+fn tell_bridge(project: &Project, package: &mut PackageSummary) -> Result<(), InstallError> {
+    let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, &package.slot)? else {
+        return Ok(());
+    };
+    if let Some(manifest) = vouched(project, &package.slot, &record)? {
+        package.bridge = manifest.bridge;
+        package.upstream = manifest.upstream.map(|upstream| shown_url(&upstream));
+    }
+    Ok(())
+}
+
+fn shown_url(url: &str) -> String {
+    escape(&hide_credentials(url))
 }
 
 /// A record that cannot be trusted is no licence to call a package absent.

@@ -90,6 +90,10 @@ pub struct PackageSummary {
     pub installed: bool,
     /// Its declared phases and where they stand, on this machine.
     pub phases: Vec<PhaseSummary>,
+    /// Its content is somebody else's, whom it only stewards. Told by `list`.
+    pub bridge: bool,
+    /// Where that content comes from, escaped. Told by `list`.
+    pub upstream: Option<String>,
     /// What it requires.
     pub dependencies: Vec<PackageId>,
 }

@@ -77,6 +77,8 @@ fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary
         files: None,
         installed: false,
         phases,
+        bridge: false,
+        upstream: None,
         dependencies: locked.dependencies.clone(),
     }
 }

@@ -33,8 +33,17 @@ fn cells(package: &PackageSummary) -> Vec<String> {
     let open: Vec<String> = open
         .map(|phase| open_phase(phase.phase, phase.state))
         .collect();
-    cells.push(open.join(", "));
+    let bridge = package.bridge.then(|| bridge(package.upstream.as_deref()));
+    let remarks: Vec<String> = open.into_iter().chain(bridge).collect();
+    cells.push(remarks.join(", "));
     cells
+}
+
+fn bridge(upstream: Option<&str>) -> String {
+    match upstream {
+        Some(upstream) => format!("bridge to {upstream}"),
+        None => "bridge".to_owned(),
+    }
 }
 
 fn open_phase(phase: Phase, state: PhaseState) -> String {
@@ -46,6 +55,18 @@ mod tests {
     use super::*;
     use crate::render::testing::package;
     use vibe_install::PhaseSummary;
+
+    #[test]
+    fn a_bridge_says_whose_content_it_is() {
+        let mut known = package("org.example/a", "1.0.0");
+        known.bridge = true;
+        known.upstream = Some("https://host/them/repo".to_owned());
+        let mut unknown = package("org.example/b", "1.0.0");
+        unknown.bridge = true;
+        let text = text(&[known, unknown]);
+        let ends: Vec<&str> = text.lines().filter_map(|l| l.rsplit("  ").next()).collect();
+        assert_eq!(ends, ["bridge to https://host/them/repo", "bridge"]);
+    }
 
     #[test]
     fn a_list_shows_what_is_open() {

@@ -54,6 +54,8 @@ pub(crate) fn package(text: &str, version: &str) -> PackageSummary {
         files: Some(2),
         installed: true,
         phases: Vec::new(),
+        bridge: false,
+        upstream: None,
         dependencies: Vec::new(),
     }
 }
