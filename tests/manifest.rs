@@ -455,9 +455,9 @@ fn a_directory_is_added_as_the_root_sees_it() {
     refused(&world, &["install", "path:deep"], 2, &["deep", "vibe.toml"]);
     refused(
         &world,
-        &["install", "https://host.example/x.git"],
-        1,
-        &["git source", "hint: "],
+        &["install", "git://host.example/x.git"],
+        2,
+        &["`git://host.example/x.git` uses git://", "hint: "],
     );
 }
 

@@ -140,10 +140,10 @@ fn every_command_fails_with_one_document_that_says_what_to_do() {
         (&["init"][..], "init", 1, "already-there"),
         (&["install", "org.example/lnit"], "install", 1, "resolve"),
         (
-            &["install", "https://example.org/x.git"],
+            &["install", "git://host.example/x.git"],
             "install",
-            1,
-            "not-supported",
+            2,
+            "git-url",
         ),
         (
             &["reinstall", "org.example/lnit"],
