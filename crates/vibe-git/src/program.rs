@@ -450,3 +450,150 @@ fn message(ended: &Ended) -> String {
         false => escape(&shorten(&said, MESSAGE_CHARACTERS)),
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// What `run` makes of a script that stands in for git.
+    fn check<T>(
+        script: &str,
+        cancel: &Cancellation,
+        limit: Duration,
+        look: impl FnOnce(&Path, Result<Vec<u8>, ProgramError>) -> T,
+    ) -> T {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("git");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let environment = [
+            ("PATH", "/usr/bin:/bin"),
+            ("GIT_DIR", "/elsewhere"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_PARAMETERS", "'core.fsmonitor'='x'"),
+            ("GIT_INDEX_FILE", "/elsewhere"),
+            ("GIT_EXEC_PATH", "/elsewhere"),
+            ("OTHER", "kept"),
+        ];
+        let environment = environment
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .into();
+        let call = Call {
+            doing: "try",
+            git_directory: root.path(),
+            work_tree: root.path(),
+            objects: &[],
+            arguments: vec!["status".into()],
+            input: b"input".to_vec(),
+        };
+        let program = GitProgram::new(path, &environment);
+        look(root.path(), program.run_within(&call, cancel, limit))
+    }
+
+    fn check_quick<T>(
+        script: &str,
+        look: impl FnOnce(&Path, Result<Vec<u8>, ProgramError>) -> T,
+    ) -> T {
+        check(script, &Cancellation::new(), Duration::from_secs(60), look)
+    }
+
+    #[test]
+    fn a_call_has_the_callers_environment_less_what_is_gits_own() {
+        check_quick("env; pwd; cat; echo \"$@\"", |root, printed| {
+            let printed = String::from_utf8(printed.unwrap()).unwrap();
+            let root = root.to_str().unwrap();
+            let mut gits: Vec<&str> = printed
+                .lines()
+                .filter_map(|line| Some(line.strip_prefix("GIT_")?.split_once('=')?.0))
+                .collect();
+            gits.sort_unstable();
+            let ours = VARIABLES.iter().map(|(name, _)| *name);
+            let mut expected: Vec<&str> = ours
+                .filter_map(|name| name.strip_prefix("GIT_"))
+                .chain(["DIR", "WORK_TREE"])
+                .collect();
+            expected.sort_unstable();
+            assert_eq!(gits, expected);
+            for line in ["OTHER=kept", &format!("GIT_DIR={root}"), "LC_ALL=C"] {
+                assert!(printed.lines().any(|one| one == line), "{line}\n{printed}");
+            }
+            let rest = format!("{root}\ninput-c core.hooksPath=/dev/null -c ");
+            assert!(printed.contains(&rest), "{printed}");
+            assert!(printed.ends_with(" status\n"), "{printed}");
+        });
+    }
+
+    #[test]
+    fn what_it_says_is_escaped_and_cut() {
+        let said = "printf 'bad \\033[2J\\nline\\n' >&2; exit 3";
+        check_quick(said, |root, outcome| {
+            let expected = format!("git could not try `{}`: bad \\x1B[2J; line", root.display());
+            assert_eq!(outcome.unwrap_err().to_string(), expected);
+        });
+        let long =
+            "i=0; while [ $i -lt 2000 ]; do echo 0123456789012345 >&2; i=$((i+1)); done; exit 1";
+        check_quick(long, |_, outcome| {
+            assert!(outcome.unwrap_err().to_string().len() < 1_000);
+        });
+        check_quick("exit 7", |_, outcome| {
+            let said = outcome.unwrap_err().to_string();
+            assert!(
+                said.ends_with("it ended with exit status: 7 and said nothing"),
+                "{said}"
+            );
+        });
+    }
+
+    /// Whether the process whose number the script wrote to `pid` has ended.
+    fn has_ended(root: &Path) -> bool {
+        let pid = fs::read_to_string(root.join("pid")).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
+    }
+
+    #[test]
+    fn a_call_without_end_is_ended_with_its_whole_group() {
+        let script = "sleep 1000 & echo $! > pid; wait";
+        let limit = Duration::from_millis(300);
+        check(script, &Cancellation::new(), limit, |root, outcome| {
+            assert!(matches!(outcome, Err(ProgramError::TimedOut { .. })));
+            while !has_ended(root) {
+                thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_call() {
+        let cancel = Cancellation::new();
+        let user = cancel.clone();
+        let started = Instant::now();
+        thread::spawn(move || user.interrupt());
+        check("exec sleep 1000", &cancel, GIT_TIMEOUT, |_, outcome| {
+            assert!(matches!(outcome, Err(ProgramError::Interrupted)));
+        });
+        assert!(started.elapsed() < Duration::from_secs(100));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let none = GitProgram::find(&BTreeMap::new()).unwrap_err();
+        assert!(none.to_string().contains("no `git` is found in PATH"));
+        let relative = [("PATH".into(), ".".into())].into();
+        assert!(GitProgram::find(&relative).is_err());
+        let program = GitProgram::new("/nonexistent/git".into(), &BTreeMap::new());
+        let call = Call {
+            doing: "try",
+            git_directory: Path::new("/"),
+            work_tree: Path::new("/"),
+            objects: &[],
+            arguments: Vec::new(),
+            input: Vec::new(),
+        };
+        let error = program.run(&call, &Cancellation::new()).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start `/nonexistent/git` in `/`");
+    }
+}

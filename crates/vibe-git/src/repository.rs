@@ -38,6 +38,9 @@ const PACKED_BYTES: u64 = 32 << 20;
 /// References that are looked at: more are no work of a person's.
 const REFERENCES: usize = 10_000;
 
+/// The name of a reference and what it names.
+type Reference = (Vec<u8>, CommitId);
+
 /// What a `.git` refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Tips {
@@ -199,7 +202,7 @@ impl Repository {
     }
 
     /// Names and commits in `packed-refs`; `None` if it is no file of a size that is read.
-    fn packed_references(&self) -> Result<Option<Vec<(Vec<u8>, CommitId)>>, FsError> {
+    fn packed_references(&self) -> Result<Option<Vec<Reference>>, FsError> {
         let bytes = match read_if_exists(&self.directory.join("packed-refs"), PACKED_BYTES) {
             Ok(bytes) => bytes.unwrap_or_default(),
             Err(ReadError::Fs(error)) => return Err(error),
@@ -214,7 +217,7 @@ impl Repository {
     }
 
     /// Names and commits of the files below `refs`, and of `HEAD`.
-    fn loose_references(&self) -> Result<Option<Vec<(Vec<u8>, CommitId)>>, FsError> {
+    fn loose_references(&self) -> Result<Option<Vec<Reference>>, FsError> {
         let mut found: Vec<_> = self
             .detached_head()
             .map(|commit| (b"HEAD".to_vec(), commit))

@@ -485,3 +485,7 @@ impl Part<'_> {
         }
     }
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;
