@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::digest::{DigestError, Sha256Digest};
+use crate::formats::clone_state::is_commit;
 use crate::formats::diagnostic::Diagnostic;
 use crate::formats::manifest::Materialization;
 use crate::formats::typed;
@@ -338,8 +339,7 @@ fn reference(text: &str) -> Result<String, String> {
 }
 
 fn commit(text: &str) -> Result<String, String> {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if text.len() == 40 && text.bytes().all(is_digit) {
+    if is_commit(text) {
         return Ok(text.to_owned());
     }
     Err(format!(

@@ -1,5 +1,6 @@
 //! The file formats: text to value and value to text, each with its rules and its stable bytes.
 
+mod clone_state;
 pub mod config;
 pub mod decode;
 pub mod diagnostic;

@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::digest::Sha256Digest;
+use crate::formats::clone_state::{CloneTable, clone_state, push_clone};
 use crate::formats::diagnostic::Diagnostic;
 use crate::formats::typed::{self, FileTable};
 use crate::hook::{HookReason, Phase, PhaseState};
 use crate::identifier::SlotName;
 use crate::relative_path::RelPath;
 use crate::tree::{TreeId, TreeRow};
+
+pub use crate::formats::clone_state::{CloneState, CloneStatus};
 
 /// The schema number written.
 pub const STATE_SCHEMA: u64 = 1;
@@ -21,6 +24,8 @@ pub const STATE_SCHEMA: u64 = 1;
 pub struct MachineState {
     /// The slots that have state.
     pub slots: BTreeMap<SlotName, SlotState>,
+    /// The in-place slots.
+    pub clones: BTreeMap<SlotName, CloneState>,
 }
 
 /// One slot's row.
@@ -136,6 +141,8 @@ pub enum StateError {
 struct StateTable {
     #[serde(default)]
     slot: Vec<SlotTable>,
+    #[serde(default)]
+    clone: Vec<CloneTable>,
 }
 
 #[derive(Deserialize)]
@@ -180,7 +187,7 @@ struct MadeTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RunningTable {
+pub(super) struct RunningTable {
     phase: Phase,
     pid: Option<u32>,
     start_time: Option<Spanned<u64>>,
@@ -246,7 +253,16 @@ impl MachineState {
             .into_iter()
             .map(|slot| slot_state(text, slot))
             .collect();
-        Ok(Self { slots: slots? })
+        typed::check_sorted(text, table.clone.iter().map(|clone| &clone.clone))?;
+        let clones: Result<_, Diagnostic> = table
+            .clone
+            .into_iter()
+            .map(|clone| clone_state(text, clone))
+            .collect();
+        Ok(Self {
+            slots: slots?,
+            clones: clones?,
+        })
     }
 
     /// The text of the state, the same bytes for equal states.
@@ -263,11 +279,24 @@ impl MachineState {
         for (directory, state) in slots {
             push_slot(&mut out, &directory, state);
         }
+        let mut clones: Vec<(String, &CloneState)> = self
+            .clones
+            .iter()
+            .map(|(slot, state)| (slot.directory(), state))
+            .collect();
+        clones.sort_by(|one, other| one.0.cmp(&other.0));
+        for (directory, state) in clones {
+            push_clone(&mut out, &directory, state);
+        }
         out
     }
 }
 
 fn slot_state(text: &str, table: SlotTable) -> Result<(SlotName, SlotState), Diagnostic> {
+    if table.slot.get_ref().version().is_none() {
+        let message = "the slot of a copy or of links needs a version";
+        return Err(typed::at(text, &table.slot, message));
+    }
     typed::check_sorted(text, table.after.iter().map(|after| &after.path))?;
     typed::check_sorted(text, table.made.iter().map(|made| &made.path))?;
     let after: Result<_, Diagnostic> = table
@@ -314,7 +343,7 @@ fn after_file(text: &str, table: AfterTable) -> Result<(RelPath, AfterFile), Dia
     Ok((table.path.into_inner(), file))
 }
 
-fn running_hook(text: &str, table: RunningTable) -> Result<RunningHook, Diagnostic> {
+pub(super) fn running_hook(text: &str, table: RunningTable) -> Result<RunningHook, Diagnostic> {
     let process = match (table.pid, table.start_time) {
         (Some(pid), start_time) => Some(RunningProcess {
             pid,
@@ -345,9 +374,9 @@ fn push_slot(out: &mut String, directory: &str, state: &SlotState) {
     if let Some(boot) = &state.boot {
         typed::push_text(out, "boot", boot);
     }
-    push_phases(out, &state.phases);
+    push_phases(out, "[slot.phases]", &state.phases);
     if let Some(running) = &state.running {
-        push_running(out, running);
+        push_running(out, "[slot.running]", running);
     }
     for (path, after) in &state.after {
         push_after(out, path, after);
@@ -365,18 +394,18 @@ fn push_slot(out: &mut String, directory: &str, state: &SlotState) {
     }
 }
 
-fn push_phases(out: &mut String, phases: &BTreeMap<Phase, PhaseState>) {
+pub(super) fn push_phases(out: &mut String, header: &str, phases: &BTreeMap<Phase, PhaseState>) {
     if phases.is_empty() {
         return;
     }
-    typed::push_header(out, "[slot.phases]");
+    typed::push_header(out, header);
     for (phase, state) in phases {
         typed::push_text(out, phase.as_str(), state.as_str());
     }
 }
 
-fn push_running(out: &mut String, running: &RunningHook) {
-    typed::push_header(out, "[slot.running]");
+pub(super) fn push_running(out: &mut String, header: &str, running: &RunningHook) {
+    typed::push_header(out, header);
     typed::push_text(out, "phase", running.phase);
     if let Some(process) = running.process {
         typed::push_bare(out, "pid", process.pid);
@@ -542,6 +571,7 @@ reason = "install"
         let slots = [(slot("a.z/b"), plain_state()), (slot("a/b"), full_state())];
         let state = MachineState {
             slots: slots.into(),
+            ..MachineState::default()
         };
         assert_eq!(state.render(), documented_text());
         assert_eq!(MachineState::parse(&documented_text()), Ok(state));
@@ -749,7 +779,10 @@ reason = "install"
     fn any_machine() -> impl Strategy<Value = MachineState> {
         let name = (testing::any_id(), testing::any_version())
             .prop_map(|(id, version)| SlotName::new(&id, &version));
-        btree_map(name, any_state(), 0..4).prop_map(|slots| MachineState { slots })
+        btree_map(name, any_state(), 0..4).prop_map(|slots| MachineState {
+            slots,
+            ..MachineState::default()
+        })
     }
 
     proptest! {
