@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Sha256Digest;
-use crate::formats::state::{LinkMode, SlotState};
+use crate::formats::state::{CloneState, LinkMode, SlotState};
 use crate::hook::{HookReason, Interpreter, Phase};
 use crate::identifier::SlotName;
 use crate::relative_path::RelPath;
@@ -34,6 +34,12 @@ pub enum Step {
     RunHook(RunHook),
     /// A slot that nothing needs is removed.
     Remove(Remove),
+    /// An in-place slot is brought to a commit.
+    CheckOut(CheckOut),
+    /// An in-place slot is left as it is.
+    KeepClone(KeepClone),
+    /// An in-place slot that nothing needs is removed.
+    RemoveClone(RemoveClone),
 }
 
 /// Builds a slot in staging and renames it in.
@@ -90,6 +96,56 @@ pub struct Keep {
     pub row: Option<SlotState>,
 }
 
+/// Brings an in-place slot to a commit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckOut {
+    /// The slot.
+    pub slot: SlotName,
+    /// The commit it will show.
+    pub commit: String,
+    /// How much of the work tree is put right.
+    pub extent: Extent,
+    /// Why.
+    pub because: SlotReason,
+    /// The commit to go back to if the run stops before its commit. `None`: the slot stays.
+    #[serde(skip)]
+    pub back_to: Option<String>,
+    /// The state row to be written, durably, before the first change.
+    #[serde(skip)]
+    pub row: CloneState,
+}
+
+/// How much of an in-place slot's work tree is put right. Each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// Only the repository in `.git`.
+    Repository,
+    /// Tracked files that differ from the commit.
+    Tracked,
+    /// Everything: what is not tracked is removed, ignored files and nested repositories included.
+    All,
+}
+
+/// Leaves an in-place slot alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeepClone {
+    /// The slot.
+    pub slot: SlotName,
+    /// The commit it shows.
+    pub commit: String,
+    /// A state row that has to be written although no file changes.
+    #[serde(skip)]
+    pub row: Option<CloneState>,
+}
+
+/// Removes an in-place slot, whatever is in it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RemoveClone {
+    /// The slot.
+    pub slot: SlotName,
+}
+
 /// Why a slot is placed or refreshed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
@@ -116,6 +172,8 @@ pub enum SlotReason {
     Hooks,
     /// Asked for with `--force`.
     Forced,
+    /// The repository of an in-place slot is missing, or not as vibe makes one.
+    Repository,
 }
 
 /// One change in a slot's directory.
@@ -256,6 +314,9 @@ impl Step {
             Step::Keep(step) => &step.slot,
             Step::RunHook(step) => &step.slot,
             Step::Remove(step) => &step.slot,
+            Step::CheckOut(step) => &step.slot,
+            Step::KeepClone(step) => &step.slot,
+            Step::RemoveClone(step) => &step.slot,
         }
     }
 
@@ -263,7 +324,9 @@ impl Step {
     pub fn is_work(&self) -> bool {
         match self {
             Step::Place(_) | Step::Refresh(_) | Step::Remove(_) => true,
+            Step::CheckOut(_) | Step::RemoveClone(_) => true,
             Step::Keep(step) => step.row.is_some(),
+            Step::KeepClone(step) => step.row.is_some(),
             Step::RunHook(step) => step.decision == HookDecision::Run,
         }
     }

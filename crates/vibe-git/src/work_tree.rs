@@ -16,6 +16,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use vibe_core::plan::Extent;
 use vibe_core::{Cancellation, RelPath, Sha256Digest};
 use vibe_fs::{
     CopyError, Durability, EntryKind, FsError, Guard, ParentError, ReadError, RemoveError,
@@ -139,18 +140,18 @@ impl<'a> WorkTree<'a> {
         Repository::of(tree).detached_head()
     }
 
-    /// Makes the slot show `wanted`: files that differ are renamed in or removed, the others keep
-    /// inode and times, and edits of tracked files are gone. With `clean`, so is everything that is
-    /// not tracked, ignored files and nested repositories included. What was planted in a `.git` is
-    /// gone too. `HEAD` moves last.
+    /// Makes the slot show `wanted`, as far as `extent` says: tracked files that differ are replaced
+    /// or removed, the others keep inode and times; with [`Extent::All`] everything that is not
+    /// tracked goes, ignored files and nested repositories included. What was planted in a `.git`
+    /// is gone at any extent. `HEAD` moves last.
     ///
     /// # Errors
     /// Git or a file call failed; calling again finishes.
-    pub fn bring(&self, wanted: &Checkout, clean: bool) -> Result<(), WorkTreeError> {
+    pub fn bring(&self, wanted: &Checkout, extent: Extent) -> Result<(), WorkTreeError> {
         create_directory_all(&self.tree)?;
         self.remove_former_submodules(wanted)?;
         let whole = self.whole();
-        whole.bring(wanted.into(), clean)?;
+        whole.bring(wanted.into(), extent)?;
         for submodule in &wanted.submodules {
             create_parents(&self.tree, &submodule.path)?;
             let part = self.part(&submodule.path);
@@ -159,10 +160,10 @@ impl<'a> WorkTree<'a> {
                 create_directory_all(&part.tree)?;
             }
             self.remember_submodule(&submodule.path)?;
-            part.bring(submodule.into(), clean)?;
+            part.bring(submodule.into(), extent)?;
+            part.repository.set_head(submodule.commit)?;
         }
-        whole.repository.set_head(wanted.commit)?;
-        Ok(())
+        Ok(whole.repository.set_head(wanted.commit)?)
     }
 
     /// How the slot differs from `wanted`. Whatever its index, configuration or references claim,
@@ -333,32 +334,30 @@ impl<'a> From<&'a Submodule> for Target<'a> {
 }
 
 impl Part<'_> {
-    fn bring(&self, target: Target<'_>, clean: bool) -> Result<(), WorkTreeError> {
+    /// All but `HEAD`.
+    fn bring(&self, target: Target<'_>, extent: Extent) -> Result<(), WorkTreeError> {
         let is_new = list_dir(&self.tree)?.is_empty();
         if !self.repository.is_plain(target.url)? {
             self.repository.create(target.url)?;
         }
         self.control.prepare(target.commit)?;
         self.take_objects(target)?;
+        let commit = target.commit.to_string();
         if !is_new && !self.control.has_index()? {
             // Files that are as they should be are found to be, so that they stay untouched.
             self.status(target)?;
         }
-        let commit = target.commit.to_string();
-        self.call(
-            "check out the files of",
-            &["read-tree", "--reset", "-u", &commit],
-            &self.reading(target),
-        )?;
-        if clean {
-            self.call(
-                "remove the untracked files of",
-                &["clean", "-ffdxq"],
-                &self.reading(target),
-            )?;
+        let objects = self.reading(target);
+        let check_out: &[&str] = match extent {
+            Extent::Repository => &["read-tree", "-m", &commit],
+            Extent::Tracked | Extent::All => &["read-tree", "--reset", "-u", &commit],
+        };
+        self.call("check out the files of", check_out, &objects)?;
+        if extent == Extent::All {
+            let clean = ["clean", "-ffdxq"];
+            self.call("remove the untracked files of", &clean, &objects)?;
         }
-        self.repository.set_index(&self.control.index())?;
-        Ok(self.repository.set_head(target.commit)?)
+        Ok(self.repository.set_index(&self.control.index())?)
     }
 
     /// Copies the objects of the target that the clone has not got, as one pack.

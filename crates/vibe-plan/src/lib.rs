@@ -1,6 +1,7 @@
 //! Decides, from plain data, everything a run does to slots: what differs, which hooks are due,
 //! in which order, and with whose consent. Touches nothing.
 
+pub mod clone_plan;
 pub mod diff;
 pub mod gate;
 pub mod order;

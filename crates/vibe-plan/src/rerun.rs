@@ -9,27 +9,27 @@
 
 use std::collections::BTreeMap;
 
-use vibe_core::formats::state::SlotState;
-use vibe_core::hook::{Phase, PhaseState};
-use vibe_core::plan::HookDecision;
+use vibe_core::SlotName;
+use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
+use vibe_core::plan::{HookDecision, RunHook};
 
 /// Where the `declared` phases stand once a payload diff is known.
 ///
-/// `state` is the slot's row, `None` where this machine has none: then nothing ran here. `changed`
-/// says whether the payload diff is nonempty. A skipped phase is owed again as soon as `decision`
+/// `known` are the phases in the slot's row, `None` where this machine has none: then nothing ran
+/// here. `changed` says whether the payload diff is nonempty. A skipped phase is owed again as soon as `decision`
 /// lets it run.
 pub fn phases(
     declared: &[Phase],
-    state: Option<&SlotState>,
+    known: Option<&BTreeMap<Phase, PhaseState>>,
     changed: bool,
     decision: HookDecision,
 ) -> BTreeMap<Phase, PhaseState> {
-    let before = |phase: &Phase| match state {
-        Some(state) if !changed => {
-            let known = state.phases.get(phase).copied().unwrap_or(PhaseState::Owed);
-            match known {
+    let before = |phase: &Phase| match known {
+        Some(known) if !changed => {
+            let stood = known.get(phase).copied().unwrap_or(PhaseState::Owed);
+            match stood {
                 PhaseState::Skipped if decision == HookDecision::Run => PhaseState::Owed,
-                _ => known,
+                _ => stood,
             }
         }
         _ => PhaseState::Owed,
@@ -46,10 +46,46 @@ pub fn phases(
     phases
 }
 
+/// The hooks that are due: owed ones, and those held back while they still are.
+pub(crate) fn due_hooks(
+    slot: &SlotName,
+    hooks: &[SelectedHook],
+    phases: &BTreeMap<Phase, PhaseState>,
+    because: HookReason,
+    decision: HookDecision,
+) -> Vec<RunHook> {
+    let due = |hook: &&SelectedHook| {
+        matches!(
+            phases.get(&hook.phase),
+            Some(PhaseState::Owed | PhaseState::Skipped)
+        )
+    };
+    let run = |hook: &SelectedHook| RunHook {
+        slot: slot.clone(),
+        phase: hook.phase,
+        script: hook.script.clone(),
+        sha256: hook.digest,
+        interpreter: hook.interpreter,
+        program: hook.program.clone(),
+        decision,
+        because,
+    };
+    let mut due: Vec<RunHook> = hooks.iter().filter(due).map(run).collect();
+    due.sort_by_key(|hook| hook.phase);
+    due
+}
+
+/// A phase that an earlier run left owed is a retry; one that was held back has its own reason.
+pub(crate) fn settled(reason: HookReason, known: &BTreeMap<Phase, PhaseState>) -> HookReason {
+    match known.values().any(|state| *state == PhaseState::Owed) {
+        true => HookReason::Retry,
+        false => reason,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{state, tree};
     use HookDecision::{Ask, Held, Run};
     use Phase::{PostInstall, PreInstall};
     use PhaseState::{Declined, Done, Owed, Skipped};
@@ -64,8 +100,8 @@ mod tests {
         decision: HookDecision,
         expected: Known<'_>,
     ) {
-        let state = known.map(|known| state(tree(&[]).id(), known));
-        let found = phases(declared, state.as_ref(), changed, decision);
+        let known = known.map(|known| known.iter().copied().collect());
+        let found = phases(declared, known.as_ref(), changed, decision);
         assert_eq!(found, expected.iter().copied().collect());
     }
 

@@ -199,8 +199,18 @@ fn keep(desired: &Desired<'_>, state: Option<&SlotState>, options: &SlotOptions)
     let Some(state) = state else {
         return kept(desired, None, Vec::new());
     };
-    let phases = rerun::phases(&declared(desired), Some(state), false, options.decision);
-    let due = due_hooks(desired, &phases, settled(state.reason, state), options);
+    let phases = rerun::phases(
+        &declared(desired),
+        Some(&state.phases),
+        false,
+        options.decision,
+    );
+    let due = due_hooks(
+        desired,
+        &phases,
+        rerun::settled(state.reason, &state.phases),
+        options,
+    );
     let row = SlotState {
         phases,
         ..state.clone()
@@ -247,7 +257,12 @@ fn examined(
     let mut difference = diff(&input);
     let drift = difference.payload_changes();
     let changed = drift > 0 || (options.force && !difference.hook_changed.is_empty());
-    let phases = rerun::phases(&declared(desired), state, changed, options.decision);
+    let phases = rerun::phases(
+        &declared(desired),
+        state.map(|state| &state.phases),
+        changed,
+        options.decision,
+    );
     start_over(desired, &phases, changed, &input, &mut difference, options);
     if link_mode(desired, known_mode(state)) != known_mode(state) {
         difference.unshare(tree);
@@ -265,7 +280,7 @@ fn examined(
         options,
     );
     let due_because = match state {
-        Some(state) if !changed => settled(reason, state),
+        Some(state) if !changed => rerun::settled(reason, &state.phases),
         _ => reason,
     };
     let hooks = due_hooks(desired, &phases, due_because, options);
@@ -393,15 +408,6 @@ fn hook_reason(
     }
 }
 
-/// A phase that an earlier run left owed is a retry; one that was held back has its own reason.
-fn settled(reason: HookReason, state: &SlotState) -> HookReason {
-    if state.phases.values().any(|s| *s == PhaseState::Owed) {
-        HookReason::Retry
-    } else {
-        reason
-    }
-}
-
 /// The row to be written before the first change. It knows every path by its content before the
 /// changes as well as after them, so that a second try, wherever the first was cut short, does
 /// what the first would have done. A package without hooks needs one only where there is something
@@ -499,36 +505,19 @@ fn undo(
     }
 }
 
-/// The hooks that are due: owed ones, and those held back while they still are.
 fn due_hooks(
     desired: &Desired<'_>,
     phases: &BTreeMap<Phase, PhaseState>,
     because: HookReason,
     options: &SlotOptions,
 ) -> Vec<RunHook> {
-    let due = |hook: &&SelectedHook| {
-        matches!(
-            phases.get(&hook.phase),
-            Some(PhaseState::Owed | PhaseState::Skipped)
-        )
-    };
-    let mut hooks: Vec<RunHook> = desired
-        .hooks
-        .iter()
-        .filter(due)
-        .map(|hook| RunHook {
-            slot: desired.slot.clone(),
-            phase: hook.phase,
-            script: hook.script.clone(),
-            sha256: hook.digest,
-            interpreter: hook.interpreter,
-            program: hook.program.clone(),
-            decision: options.decision,
-            because,
-        })
-        .collect();
-    hooks.sort_by_key(|hook| hook.phase);
-    hooks
+    rerun::due_hooks(
+        &desired.slot,
+        &desired.hooks,
+        phases,
+        because,
+        options.decision,
+    )
 }
 
 #[cfg(test)]
@@ -1480,6 +1469,7 @@ mod tests {
             Step::Refresh(_) => "refresh",
             Step::Place(_) => "place",
             Step::Remove(_) => "remove",
+            Step::CheckOut(_) | Step::KeepClone(_) | Step::RemoveClone(_) => "clone",
             Step::RunHook(hook) => match (hook.phase, hook.because) {
                 (PreInstall, HookReason::Retry) => "first pre-install",
                 (PreInstall, _) => "second pre-install",

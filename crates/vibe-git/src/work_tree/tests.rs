@@ -49,7 +49,7 @@ impl Slot {
     }
 
     fn bring(&self, wanted: &Checkout) {
-        self.tree().bring(wanted, true).unwrap();
+        self.tree().bring(wanted, Extent::All).unwrap();
     }
 
     fn status(&self, wanted: &Checkout) -> Status {
@@ -212,7 +212,7 @@ fn a_status_tells_edits_from_additions_and_contents_apart() {
     assert_eq!(one.untracked, other.untracked);
     slot.write("new file\n", "y");
     assert_ne!(slot.status(&wanted).untracked.digest, one.untracked.digest);
-    slot.tree().bring(&wanted, false).unwrap();
+    slot.tree().bring(&wanted, Extent::Tracked).unwrap();
     let kept = slot.status(&wanted);
     assert!(kept.tracked.is_empty(), "tracked files are put back");
     assert_eq!(kept.untracked.count, 2, "untracked ones stay");
@@ -587,7 +587,7 @@ fn an_interrupt_stops_before_the_next_call() {
     let source = slot.world.repository("source");
     let wanted = checkout(&source, source.commit(&[("a", "1")]));
     slot.cancel.interrupt();
-    let stopped = slot.tree().bring(&wanted, true).unwrap_err();
+    let stopped = slot.tree().bring(&wanted, Extent::All).unwrap_err();
     assert!(matches!(
         stopped,
         WorkTreeError::Program(ProgramError::Interrupted)
@@ -603,7 +603,7 @@ fn what_git_refuses_is_told_in_one_escaped_line() {
     let absent: CommitId = "1".repeat(40).parse().unwrap();
     let error = slot
         .tree()
-        .bring(&checkout(&source, absent), true)
+        .bring(&checkout(&source, absent), Extent::All)
         .unwrap_err();
     let said = error.to_string();
     assert!(
@@ -624,4 +624,27 @@ fn paths_that_git_takes_apart_in_a_list_are_quoted() {
     slot.bring(&wanted);
     assert!(slot.status(&wanted).is_clean());
     assert_eq!(slot.read("a"), "1");
+}
+
+#[test]
+fn a_commit_with_the_same_tree_moves_head_and_nothing_else() {
+    let slot = Slot::new();
+    let source = slot.world.repository("source");
+    let first = source.commit(&[("a", "1"), ("b", "1")]);
+    let second = source.commit(&[]);
+    slot.bring(&checkout(&source, first));
+    slot.write("a", "edited by a hook");
+    slot.write("made", "x");
+    let identities = ["a", "b", "made"].map(|name| slot.identity(name));
+    let wanted = checkout(&source, second);
+    let before = slot.status(&checkout(&source, first));
+    slot.tree().bring(&wanted, Extent::Repository).unwrap();
+    assert_eq!(
+        ["a", "b", "made"].map(|name| slot.identity(name)),
+        identities
+    );
+    assert_eq!(WorkTree::head(&slot.path("")), Some(second));
+    assert_eq!(slot.status(&wanted), before);
+    assert_eq!(slot.ask(&["status", "--porcelain"]), " M a\n?? made");
+    assert_eq!(slot.ask(&["fsck"]), "");
 }
