@@ -48,6 +48,16 @@ impl Control {
         Ok(stat_of(&self.index())?.is_some())
     }
 
+    /// The commit it was made ready for last.
+    pub(crate) fn commit(&self) -> Option<CommitId> {
+        let bytes = read_if_exists(&self.directory.join("HEAD"), SMALL_BYTES).ok()??;
+        std::str::from_utf8(&bytes)
+            .ok()?
+            .trim_ascii_end()
+            .parse()
+            .ok()
+    }
+
     /// Makes it ready for calls that mean `commit`. Whatever in it is not ours goes, with the index
     /// if it may have been meddled with; so does a lock that a killed run left.
     ///

@@ -140,6 +140,37 @@ impl<'a> WorkTree<'a> {
         Repository::of(tree).detached_head()
     }
 
+    /// The submodules that were brought here last, by the control directory, each with the objects
+    /// that it has itself; their URLs are not known. Starts no process.
+    ///
+    /// # Errors
+    /// A file call failed.
+    pub fn placed_submodules(&self) -> Result<Vec<Submodule>, WorkTreeError> {
+        let mut found = Vec::new();
+        if !is_directory(&self.control)? {
+            return Ok(found);
+        }
+        for entry in list_dir(&self.control)? {
+            let is_path = entry.relative.to_string_lossy().ends_with(PATH_SUFFIX);
+            let path = match is_path {
+                true => submodule_path(&self.control.join(&entry.relative))?,
+                false => None,
+            };
+            let Some(path) = path else { continue };
+            let part = self.part(&path);
+            if let Some(commit) = part.control.commit() {
+                found.push(Submodule {
+                    url: String::new(),
+                    commit,
+                    objects: part.repository.objects(),
+                    path,
+                });
+            }
+        }
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(found)
+    }
+
     /// Makes the slot show `wanted`, as far as `extent` says: tracked files that differ are replaced
     /// or removed, the others keep inode and times; with [`Extent::All`] everything that is not
     /// tracked goes, ignored files and nested repositories included. What was planted in a `.git`

@@ -22,6 +22,9 @@ pub enum SlotError {
     /// A tree could not be removed whole.
     #[error(transparent)]
     Remove(#[from] RemoveError),
+    /// A clone could not be worked on.
+    #[error(transparent)]
+    Clone(#[from] vibe_git::WorkTreeError),
     /// The directories above a file could not be made.
     #[error(transparent)]
     Parents(#[from] ParentError),

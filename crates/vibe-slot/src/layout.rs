@@ -96,6 +96,16 @@ impl Layout {
         self.state().join("staging")
     }
 
+    /// What steers the clones of in-place slots, and the objects they come from.
+    pub fn git(&self) -> PathBuf {
+        self.state().join("git")
+    }
+
+    /// What steers the clone in the in-place slot `slot`.
+    pub fn clone_control(&self, slot: &SlotName) -> PathBuf {
+        self.git().join(slot.package().directory())
+    }
+
     /// The evidence of earlier runs.
     pub fn runs(&self) -> PathBuf {
         self.state().join("runs")
@@ -207,10 +217,12 @@ pub fn list_slots(layout: &Layout) -> Result<(Vec<SlotName>, Vec<String>), SlotE
         if OWN_NAMES.contains(&name.as_str()) {
             continue;
         }
-        if entry.stat.kind == EntryKind::Directory && is_package_directory(&name) {
-            list_versions(layout, &name, &mut slots, &mut strays)?;
-        } else {
-            strays.push(shown(&entry.relative));
+        let slot = SlotName::from_package_directory(&name)
+            .filter(|_| entry.stat.kind == EntryKind::Directory);
+        match slot {
+            None => strays.push(shown(&entry.relative)),
+            Some(slot) if is_clone(layout, &slot)? => slots.push(slot),
+            Some(_) => list_versions(layout, &name, &mut slots, &mut strays)?,
         }
     }
     slots.sort();
@@ -236,6 +248,12 @@ pub fn remove_empty_slots(layout: &Layout) -> Result<(), SlotError> {
         }
     }
     Ok(())
+}
+
+/// Whether the directory of `slot`'s package is a clone, or was made one.
+pub fn is_clone(layout: &Layout, slot: &SlotName) -> Result<bool, SlotError> {
+    let repository = layout.package(slot).join(".git");
+    Ok(stat_of(&repository)?.is_some() || stat_of(&layout.clone_control(slot))?.is_some())
 }
 
 fn is_package_directory(name: &str) -> bool {

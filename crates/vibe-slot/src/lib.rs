@@ -9,6 +9,7 @@ pub mod error;
 pub mod examine;
 pub mod fresh;
 pub mod hook_scan;
+pub mod in_place;
 pub mod layout;
 pub mod materialize;
 pub mod place;

@@ -1,0 +1,123 @@
+//! In-place slots: where a clone and what steers it lie, and how it appears and goes.
+//!
+//! A new clone is built in staging and renamed in, and one that goes is renamed out first, so that
+//! at any instant the slot holds a whole clone or none.
+
+use std::path::PathBuf;
+
+use vibe_core::plan::Extent;
+use vibe_core::{Cancellation, SlotName};
+use vibe_fs::error::shown;
+use vibe_git::{Checkout, CommitId, GitProgram, Status, WorkTree};
+
+use crate::error::SlotError;
+use crate::layout::{Layout, ensure_directory};
+
+/// What every call on a clone needs.
+#[derive(Debug, Clone, Copy)]
+pub struct CloneTools<'a> {
+    /// Where things lie.
+    pub layout: &'a Layout,
+    /// The git program.
+    pub git: &'a GitProgram,
+    /// Stops a call.
+    pub cancel: &'a Cancellation,
+}
+
+impl<'a> CloneTools<'a> {
+    /// The work tree of `slot`, with the control directory that knows it.
+    pub fn work_tree(&self, slot: &SlotName) -> WorkTree<'a> {
+        let control = self.layout.clone_control(slot);
+        WorkTree::new(self.git, self.cancel, &self.layout.slot(slot), &control)
+    }
+
+    /// Builds `slot`, which is not there, and renames it in. A commit with submodules needs all of
+    /// them.
+    ///
+    /// # Errors
+    /// Git or a file call failed, or something lies in the slot's place.
+    pub fn place(&self, slot: &SlotName, wanted: &Checkout) -> Result<(), SlotError> {
+        let staged = self.layout.staging().join(slot.directory());
+        vibe_fs::remove_tree(&staged)?;
+        // What steered a clone that is gone knows nothing of the new one.
+        let control = self.layout.clone_control(slot);
+        vibe_fs::remove_tree(&control)?;
+        ensure_directory(&self.layout.git())?;
+        WorkTree::new(self.git, self.cancel, &staged, &control).bring(wanted, Extent::All)?;
+        let target = self.layout.slot(slot);
+        vibe_fs::remove_empty_directory(&target)?;
+        if vibe_fs::stat_of(&target)?.is_some() {
+            return Err(SlotError::Exists {
+                slot: Box::new(slot.clone()),
+            });
+        }
+        Ok(vibe_fs::rename_over(&staged, &target)?)
+    }
+
+    /// Brings `slot`, which is there, to `wanted`.
+    ///
+    /// # Errors
+    /// Git or a file call failed.
+    pub fn bring(
+        &self,
+        slot: &SlotName,
+        wanted: &Checkout,
+        extent: Extent,
+    ) -> Result<(), SlotError> {
+        ensure_directory(&self.layout.git())?;
+        Ok(self.work_tree(slot).bring(wanted, extent)?)
+    }
+
+    /// How `slot` differs from `wanted`, by the stats that are known where they are.
+    ///
+    /// # Errors
+    /// Git or a file call failed.
+    pub fn status(&self, slot: &SlotName, wanted: &Checkout) -> Result<Status, SlotError> {
+        ensure_directory(&self.layout.git())?;
+        Ok(self.work_tree(slot).status(wanted)?)
+    }
+
+    /// The same with every file read, and nothing written but in a directory that is gone
+    /// afterwards.
+    ///
+    /// # Errors
+    /// Git or a file call failed, or no temporary directory can be made.
+    pub fn read_all(&self, slot: &SlotName, wanted: &Checkout) -> Result<Status, SlotError> {
+        let temporary = tempfile::tempdir()
+            .map_err(vibe_fs::FsError::at("make a directory in", &std::env::temp_dir()))?;
+        let control = temporary.path().join("control");
+        let tree = self.layout.slot(slot);
+        Ok(WorkTree::new(self.git, self.cancel, &tree, &control).status(wanted)?)
+    }
+}
+
+/// The commit at which the clone in `slot` is, if it is one with a `HEAD` as we leave it. Starts no
+/// process.
+pub fn head(layout: &Layout, slot: &SlotName) -> Option<CommitId> {
+    WorkTree::head(&layout.slot(slot))
+}
+
+/// The `HEAD` of the clone in `slot`, whose stat tells whether the clone was moved.
+pub fn head_file(layout: &Layout, slot: &SlotName) -> PathBuf {
+    layout.slot(slot).join(".git/HEAD")
+}
+
+/// Removes the clone in `slot`, whatever is in it, and what steered it. Returns what could not be
+/// removed, escaped: it is in nobody's way in staging.
+///
+/// # Errors
+/// The slot is reached through a link, or a file call failed.
+pub fn remove(layout: &Layout, slot: &SlotName) -> Result<Vec<String>, SlotError> {
+    let mut left = Vec::new();
+    if layout.has_slot(slot)? {
+        let mut gone = layout.staging().join(slot.directory());
+        gone.as_mut_os_string().push(".gone");
+        vibe_fs::remove_tree(&gone)?;
+        vibe_fs::rename_over(&layout.slot(slot), &gone)?;
+        if let Err(error) = vibe_fs::remove_tree(&gone) {
+            left.extend(error.left.iter().map(|path| shown(path)));
+        }
+    }
+    vibe_fs::remove_tree(&layout.clone_control(slot))?;
+    Ok(left)
+}
