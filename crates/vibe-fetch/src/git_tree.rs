@@ -60,6 +60,19 @@ pub struct GitPackage<'a> {
     pub submodules: &'a dyn SubmoduleSource,
 }
 
+/// A submodule of a commit that is checked out as a whole.
+#[derive(Debug, Clone)]
+pub struct FoundSubmodule {
+    /// Where it is, from the root of the outermost repository.
+    pub path: RelPath,
+    /// Its repository.
+    pub url: RemoteUrl,
+    /// What is pinned.
+    pub commit: CommitId,
+    /// Has it.
+    pub database: Arc<Database>,
+}
+
 /// Lists what ships of a package in a commit, by the rules for a published directory: everything
 /// but `vibedeps/` and what the root's `.vibeignore` matches; `.gitignore` files do not act. Refuses
 /// what no package may have; reads the content of `.vibeignore`, `.gitmodules` and links only.
@@ -67,17 +80,46 @@ pub struct GitPackage<'a> {
 /// # Errors
 /// The first entry or submodule that is refused, or an object that cannot be read.
 pub fn list_git(package: &GitPackage<'_>, limits: &PackageLimits) -> Result<Listing, FetchError> {
-    let subdir = package.subdir.map(RelPath::as_str);
-    let entries = package
-        .database
-        .entries(&package.commit, subdir, COMMIT_LIMITS)?;
+    let entries = root_entries(package)?;
     let vibeignore = read_vibeignore(package.database, &entries)?;
+    list_entries(package, entries, vibeignore.as_deref(), limits).map(|(listing, _)| listing)
+}
+
+/// Lists what is checked out of a commit, and its submodules, each after the one it is in. Judged
+/// as [`list_git`] judges what ships; but nothing is left out, and sizes have no bounds.
+///
+/// # Errors
+/// The first entry or submodule that is refused, or an object that cannot be read.
+pub fn list_clone(
+    package: &GitPackage<'_>,
+) -> Result<(Listing, Vec<FoundSubmodule>), FetchError> {
+    let unbounded = PackageLimits {
+        package_bytes: u64::MAX,
+        package_entries: usize::MAX,
+        file_bytes: u64::MAX,
+    };
+    list_entries(package, root_entries(package)?, None, &unbounded)
+}
+
+fn root_entries(package: &GitPackage<'_>) -> Result<Vec<TreeEntry>, FetchError> {
+    let subdir = package.subdir.map(RelPath::as_str);
+    Ok(package
+        .database
+        .entries(&package.commit, subdir, COMMIT_LIMITS)?)
+}
+
+fn list_entries(
+    package: &GitPackage<'_>,
+    entries: Vec<TreeEntry>,
+    vibeignore: Option<&[u8]>,
+    limits: &PackageLimits,
+) -> Result<(Listing, Vec<FoundSubmodule>), FetchError> {
     let mut walk = Walk {
-        collector: Collector::new(SourceKind::Published, limits, vibeignore.as_deref()),
+        collector: Collector::new(SourceKind::Published, limits, vibeignore),
         repositories: Vec::new(),
         hidden: Vec::new(),
         submodules: package.submodules,
-        submodules_met: 0,
+        found: Vec::new(),
         above: Vec::new(),
     };
     walk.repository(
@@ -94,15 +136,17 @@ pub fn list_git(package: &GitPackage<'_>, limits: &PackageLimits) -> Result<List
         collector,
         repositories,
         hidden,
+        found,
         ..
     } = walk;
     let exists = |path: &str| hidden.iter().any(|hidden| lies_at_or_below(hidden, path));
-    Unresolved {
+    let listing = Unresolved {
         nodes: collector.nodes,
         notes: collector.notes,
         origin: Origin::Repositories(repositories),
     }
-    .resolve(limits, &exists)
+    .resolve(limits, &exists)?;
+    Ok((listing, found))
 }
 
 const COMMIT_LIMITS: TreeLimits = TreeLimits {
@@ -157,7 +201,7 @@ struct Walk<'a> {
     /// The paths that do not ship.
     hidden: Vec<Vec<u8>>,
     submodules: &'a dyn SubmoduleSource,
-    submodules_met: usize,
+    found: Vec<FoundSubmodule>,
     /// The repositories that the one looked at lies in, itself included, the outermost first.
     above: Vec<RemoteUrl>,
 }
@@ -294,6 +338,12 @@ impl Walk<'_> {
         self.check_end(&path, url)?;
         self.collector.add(path.clone(), Node::Directory)?;
         let database = self.open(&path, url, commit)?;
+        self.found.push(FoundSubmodule {
+            path: path.clone(),
+            url: url.clone(),
+            commit,
+            database: Arc::clone(&database),
+        });
         let entries = database.entries(&commit, None, COMMIT_LIMITS)?;
         let place = Place {
             database: &database,
@@ -306,9 +356,8 @@ impl Walk<'_> {
     }
 
     /// Checks that submodules do not go on for ever.
-    fn check_end(&mut self, path: &RelPath, url: &RemoteUrl) -> Result<(), SubmoduleError> {
-        self.submodules_met += 1;
-        if self.submodules_met > SUBMODULES {
+    fn check_end(&self, path: &RelPath, url: &RemoteUrl) -> Result<(), SubmoduleError> {
+        if self.found.len() >= SUBMODULES {
             return Err(SubmoduleError::TooMany);
         }
         if self.above.contains(url) {

@@ -23,7 +23,9 @@ mod testing;
 pub use collect::SourceKind;
 pub use contents::{Contents, apply_published_modes, check_published, hash_listing, stage_listing};
 pub use error::{FetchError, LinkProblem, TreeDifference};
-pub use git_tree::{GitPackage, SubmoduleFailure, SubmoduleSource, list_git};
+pub use git_tree::{
+    FoundSubmodule, GitPackage, SubmoduleFailure, SubmoduleSource, list_clone, list_git,
+};
 pub use listing::{FileContent, ListedFile, Listing, list};
 pub use note::ListingNote;
 pub use registry::DirectoryRegistry;

@@ -13,7 +13,7 @@ use crate::formats::diagnostic::Diagnostic;
 use crate::formats::manifest::Materialization;
 use crate::formats::typed;
 use crate::git_url::{GitUrlError, RemoteUrl};
-use crate::identifier::PackageId;
+use crate::identifier::{PackageId, SlotName};
 use crate::relative_path::RelPath;
 use crate::text::{has_credentials, shown};
 use crate::tree::TreeId;
@@ -54,6 +54,18 @@ pub struct LockedPackage {
     pub dependencies: Vec<PackageId>,
     /// `install-hooks`: script path, or `command:…`, to digest.
     pub install_hooks: BTreeMap<String, Sha256Digest>,
+}
+
+impl LockedPackage {
+    /// Its slot.
+    pub fn slot(&self) -> SlotName {
+        match self.materialization {
+            Materialization::InPlace => SlotName::in_place(&self.id),
+            Materialization::Copy | Materialization::Hardlink => {
+                SlotName::new(&self.id, &self.version)
+            }
+        }
+    }
 }
 
 /// `source`: `dir+…`, `git+…` or `path+…`.
