@@ -26,6 +26,8 @@ mod hook_selection;
 mod hooks_command;
 #[cfg(unix)]
 mod hooks_running;
+#[cfg(unix)]
+mod in_place;
 mod init;
 mod install;
 mod list;

@@ -11,7 +11,8 @@ use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
 use vibe_core::text::{escape, nearest};
 use vibe_install::{
-    FetchError, GitError, HookRecord, InstallError, ReadError, SlotError, StoreError, Unsolved,
+    FetchError, GitError, Guard, HookRecord, InstallError, ReadError, SlotError, StoreError,
+    Unsolved,
 };
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
@@ -157,6 +158,9 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::OtherPackage { .. } => ("other-package", USAGE),
         InstallError::PublishedPath { .. } => ("published-path", USAGE),
         InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
+        InstallError::InPlaceSubdir { .. } => ("in-place-subdir", USAGE),
+        InstallError::GitProgram { .. } => ("git-program", FAILED),
+        InstallError::CloneGuard { .. } => ("clone-has-work", FAILED),
         InstallError::Resolve { .. } => ("resolve", FAILED),
         InstallError::RegistryUrl { .. } | InstallError::GitUrl { .. } => ("git-url", USAGE),
         InstallError::Git { .. } | InstallError::NoCacheFolder => ("git", FAILED),
@@ -273,8 +277,25 @@ fn facts(error: &InstallError) -> Vec<String> {
             problems.iter().map(ToString::to_string).collect()
         }
         InstallError::PreInstall { not_undone, .. } => not_undone.clone(),
+        InstallError::CloneGuard { guards } => guards.iter().flat_map(guard_facts).collect(),
         _ => Vec::new(),
     }
+}
+
+/// What a step would destroy, a line each.
+fn guard_facts(guard: &Guard) -> Vec<String> {
+    let slot = guard.slot.directory();
+    let mut facts = Vec::new();
+    if guard.local_commits {
+        facts.push(format!("vibedeps/{slot} has commits that were made there"));
+    }
+    let shown = guard.paths.iter();
+    facts.extend(shown.map(|path| format!("vibedeps/{slot}/{path} was changed or added there")));
+    let more = guard.count - guard.paths.len();
+    if more > 0 {
+        facts.push(format!("and {more} more in vibedeps/{slot}"));
+    }
+    facts
 }
 
 /// What the user can do.
@@ -307,6 +328,9 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::OtherPackage { .. }
         | InstallError::PublishedPath { .. }
         | InstallError::InPlaceNeedsGit { .. }
+        | InstallError::InPlaceSubdir { .. }
+        | InstallError::GitProgram { .. }
+        | InstallError::CloneGuard { .. }
         | InstallError::Fetch { .. }
         | InstallError::Registry { .. }
         | InstallError::Resolve { .. } => source_hint(error, paste),
@@ -452,7 +476,13 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::PublishedPath { id, dependency, .. } => Some(format!(
             "publish a version of {id} that requires {dependency} by a version constraint"
         )),
-        InstallError::InPlaceNeedsGit { .. } => {
+        InstallError::GitProgram { .. } => None,
+        InstallError::CloneGuard { .. } => Some(
+            "commit and push it elsewhere, or move it away; to lose it, run the same command with \
+             `--force`"
+                .to_owned(),
+        ),
+        InstallError::InPlaceNeedsGit { .. } | InstallError::InPlaceSubdir { .. } => {
             Some("write `materialization = \"copy\"` in the package's vibe.toml".to_owned())
         }
         InstallError::Resolve { error, known } => match error.as_ref() {

@@ -90,9 +90,7 @@ pub fn list_git(package: &GitPackage<'_>, limits: &PackageLimits) -> Result<List
 ///
 /// # Errors
 /// The first entry or submodule that is refused, or an object that cannot be read.
-pub fn list_clone(
-    package: &GitPackage<'_>,
-) -> Result<(Listing, Vec<FoundSubmodule>), FetchError> {
+pub fn list_clone(package: &GitPackage<'_>) -> Result<(Listing, Vec<FoundSubmodule>), FetchError> {
     let unbounded = PackageLimits {
         package_bytes: u64::MAX,
         package_entries: usize::MAX,

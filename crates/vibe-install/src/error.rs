@@ -13,6 +13,7 @@ use vibe_fetch::FetchError;
 use vibe_fs::error::shown;
 use vibe_fs::{FsError, ReadError};
 use vibe_git::GitError;
+use vibe_plan::clone_plan::Guard;
 use vibe_plan::selection::{ScriptError, SelectionError};
 use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
@@ -298,6 +299,26 @@ pub enum InstallError {
         /// Its manifest.
         path: PathBuf,
     },
+    /// `in-place` of a part of a repository.
+    #[error(
+        "{id} asks for `materialization = \"in-place\"`, but is only a directory of its repository"
+    )]
+    InPlaceSubdir {
+        /// The package.
+        id: PackageId,
+    },
+    /// The git program is needed and cannot be used.
+    #[error("an in-place package needs the git program")]
+    GitProgram {
+        /// Why.
+        source: vibe_git::ProgramError,
+    },
+    /// Somebody's work in clones would be lost.
+    #[error("{}", guards_text(guards))]
+    CloneGuard {
+        /// What would be lost.
+        guards: Vec<Guard>,
+    },
     /// There is no solution.
     #[error("the requirements cannot be satisfied")]
     Resolve {
@@ -563,4 +584,16 @@ impl InstallError {
             _ => false,
         }
     }
+}
+
+fn guards_text(guards: &[Guard]) -> String {
+    let slots: Vec<String> = guards
+        .iter()
+        .map(|guard| format!("vibedeps/{}", guard.slot.directory()))
+        .collect();
+    format!(
+        "{} {} work that is nowhere else, which would be lost",
+        slots.join(", "),
+        if slots.len() == 1 { "has" } else { "have" }
+    )
 }

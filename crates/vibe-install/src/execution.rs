@@ -23,6 +23,7 @@ use vibe_slot::remove::{discard_new, remove};
 use vibe_slot::undo::UndoStore;
 use vibe_slot::{fresh, layout};
 
+use crate::clones::Clones;
 use crate::commit::{Commit, CommitError};
 use crate::error::InstallError;
 use crate::evidence::{milliseconds, prune_runs, run_name, time_text, write_run};
@@ -48,11 +49,13 @@ pub(crate) struct Execution<'a> {
     /// The rows as they were before the run.
     rows_before: BTreeMap<SlotName, SlotState>,
     undo: UndoStore,
-    done: Vec<Step>,
+    pub(crate) done: Vec<Step>,
     /// Files that were to be linked and were copied.
     fallback: Option<Fallback>,
     /// The state on disk says how slots were really placed.
     is_state_saved: bool,
+    /// What works on in-place slots.
+    pub(crate) clones: Clones<'a>,
 }
 
 /// What an execution did.
@@ -169,6 +172,7 @@ impl<'a> Execution<'a> {
             done: Vec::new(),
             fallback: None,
             is_state_saved: true,
+            clones: Clones::new(context, &project.layout),
         }
     }
 
@@ -256,14 +260,15 @@ impl<'a> Execution<'a> {
         let locked = lock
             .packages
             .iter()
-            .map(|package| (SlotName::new(&package.id, &package.version), package))
-            .filter(|(slot, package)| self.has_hooks(slot, package))
+            .map(|package| (package.slot(), package))
+            .filter(|(slot, package)| slot.version().is_none() || self.has_hooks(slot, package))
             .map(|(slot, _)| slot);
         let rows = self.state.slots.iter();
         let with_row = rows
             .filter(|(_, row)| !row.phases.is_empty())
             .map(|(slot, _)| slot.clone());
-        let with_hooks: BTreeSet<SlotName> = locked.chain(with_row).collect();
+        let clones = self.state.clones.keys().cloned();
+        let with_hooks: BTreeSet<SlotName> = locked.chain(with_row).chain(clones).collect();
         let with_hooks: Vec<SlotName> = with_hooks.into_iter().collect();
         let layout = &self.project.layout;
         let vendor = self.project.vendor();
@@ -280,6 +285,8 @@ impl<'a> Execution<'a> {
 
     fn before_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
         self.write_rows()?;
+        self.make_room()?;
+        self.check_out_clones()?;
         self.place_slots()?;
         for step in &self.planned.plan.steps {
             self.slot_step(step)?;
@@ -319,14 +326,26 @@ impl<'a> Execution<'a> {
                         self.state.slots.insert(keep.slot.clone(), row.clone());
                     }
                 }
-                Step::RunHook(_) | Step::Remove(_) => {}
+                Step::CheckOut(step) => {
+                    let row = step.row.clone();
+                    self.state.clones.insert(step.slot.clone(), row);
+                }
+                Step::KeepClone(step) => {
+                    if let Some(row) = &step.row {
+                        self.state.clones.insert(step.slot.clone(), row.clone());
+                    }
+                }
+                Step::RunHook(_) | Step::Remove(_) | Step::RemoveClone(_) => {}
             }
         }
-        if self.state.slots == self.rows_before {
+        if self.state == self.planned.state {
             return Ok(());
         }
-        let owes = |row: &SlotState| row.phases.values().any(|state| *state == PhaseState::Owed);
-        let gains = self.state.slots.values().any(owes);
+        let slots = self.state.slots.values().map(|row| &row.phases);
+        let clones = self.state.clones.values().map(|row| &row.phases);
+        let gains = slots
+            .chain(clones)
+            .any(|phases| phases.values().any(|state| *state == PhaseState::Owed));
         self.save_state(if gains {
             Durability::Synced
         } else {
@@ -374,14 +393,16 @@ impl<'a> Execution<'a> {
     /// Takes one step; new slots are there already.
     fn slot_step(&mut self, step: &Step) -> Result<(), InstallError> {
         match step {
-            Step::Place(_) | Step::Keep(_) => {}
+            Step::Place(_) | Step::Keep(_) | Step::KeepClone(_) => {}
             Step::Refresh(refresh) => {
                 self.check_cancelled()?;
                 let slot = refresh.slot.clone();
                 self.context.observer.observe(&Event::Placing { slot });
                 self.refresh(refresh)?;
             }
-            Step::RunHook(_) | Step::Remove(_) => return Ok(()),
+            Step::RunHook(_) | Step::Remove(_) | Step::RemoveClone(_) | Step::CheckOut(_) => {
+                return Ok(());
+            }
         }
         self.done.push(step.clone());
         Ok(())
@@ -501,7 +522,10 @@ impl<'a> Execution<'a> {
     }
 
     /// The hooks of the plan, of one phase or of all.
-    fn due_hooks(&self, phase: Option<Phase>) -> impl Iterator<Item = &'a RunHook> + use<'a> {
+    pub(crate) fn due_hooks(
+        &self,
+        phase: Option<Phase>,
+    ) -> impl Iterator<Item = &'a RunHook> + use<'a> {
         let hooks = self.planned.plan.steps.iter();
         hooks.filter_map(move |step| match step {
             Step::RunHook(hook) if phase.is_none_or(|phase| hook.phase == phase) => Some(hook),
@@ -523,12 +547,10 @@ impl<'a> Execution<'a> {
     }
 
     fn prune(&mut self) -> Result<(), InstallError> {
-        let rows = self.state.slots.len();
-        for step in &self.planned.plan.steps {
-            let Step::Remove(step) = step else { continue };
-            self.check_cancelled()?;
-            self.remove_slot(step)?;
-            self.done.push(Step::Remove(step.clone()));
+        let before = self.state.clone();
+        let steps = self.planned.plan.steps.iter();
+        for step in steps.filter(|step| !self.planned.giving_way.contains(step.slot())) {
+            self.removal_step(step)?;
         }
         for slot in &self.planned.unusable_leftovers {
             self.set_record_aside(slot)?;
@@ -536,16 +558,36 @@ impl<'a> Execution<'a> {
         let lock = &self.planned.lock;
         let is_locked = |slot: &SlotName| {
             lock.get(slot.package())
-                .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
+                .is_some_and(|locked| locked.slot() == *slot)
         };
         let is_whole = self.planned.is_whole;
         self.state
             .slots
             .retain(|slot, _| !is_whole || is_locked(slot));
-        if self.state.slots.len() != rows {
+        self.state
+            .clones
+            .retain(|slot, _| !is_whole || is_locked(slot));
+        if self.state != before {
             self.save_state(Durability::Unsynced)?;
         }
         self.write_support_files(&self.planned.lock)?;
+        Ok(())
+    }
+
+    /// Takes the step if it removes a slot.
+    pub(crate) fn removal_step(&mut self, step: &Step) -> Result<(), InstallError> {
+        match step {
+            Step::Remove(step) => {
+                self.check_cancelled()?;
+                self.remove_slot(step)?;
+            }
+            Step::RemoveClone(step) => {
+                self.check_cancelled()?;
+                self.remove_clone(step)?;
+            }
+            _ => return Ok(()),
+        }
+        self.done.push(step.clone());
         Ok(())
     }
 
@@ -607,7 +649,9 @@ impl<'a> Execution<'a> {
             Stop::PreInstall(hook) => Some(hook.slot.clone()),
             Stop::Failed(_) | Stop::Committed(_) => None,
         };
+        self.clones_go_back(failed.as_ref())?;
         let refreshed: Vec<SlotName> = self.undo.slots().cloned().collect();
+        let failed = failed.filter(|slot| slot.version().is_some());
         if let Some(slot) = failed.filter(|slot| !refreshed.contains(slot)) {
             self.give_up_slot(&slot, not_undone)?;
         }

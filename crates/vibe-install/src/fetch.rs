@@ -598,6 +598,24 @@ fn describe(
     })
 }
 
+/// Reads the package of a commit that is checked out as a whole. `listing` has its manifest and
+/// whatever may be one of its scripts; more of its content is not looked at.
+pub(crate) fn read_clone(
+    target: &Target,
+    listing: &Listing,
+    options: &FetchOptions<'_>,
+) -> Result<Fetched, InstallError> {
+    let Contents { tree, notes } = hash_listing(listing).map_err(in_package(target))?;
+    let described = describe(target, &tree, &content_in(target, listing), options)?;
+    let payload = DirectoryPayload {
+        tree,
+        locations: BTreeMap::new(),
+        file_bytes: options.limits.file_bytes,
+    };
+    let notes = notes.iter().map(ToString::to_string).collect();
+    Ok(described.with(Payload::Directory(payload), notes))
+}
+
 /// The package as its slot's record has it, of which `package` and `tree` tell: what runs in the
 /// slot of a path package is what was placed there, whatever its source has become.
 pub(crate) fn as_placed(
@@ -680,7 +698,7 @@ fn check_locked_scripts(
     let Some(locked) = target
         .locked
         .as_ref()
-        .filter(|locked| locked.tree.is_some())
+        .filter(|locked| locked.tree.is_some() || locked.commit.is_some())
     else {
         return Ok(());
     };
@@ -722,7 +740,7 @@ fn package_of(target: &Target, manifest: Manifest) -> Result<Package, InstallErr
             found: format!("{} {}", package.id, package.version),
         });
     }
-    if package.materialization == Materialization::InPlace {
+    if package.materialization == Materialization::InPlace && target.origin.git().is_none() {
         return Err(InstallError::InPlaceNeedsGit {
             id: target.id.clone(),
             path: target.origin.path().join(MANIFEST_NAME),

@@ -12,6 +12,7 @@ use vibe_core::{Sha256Digest, SlotName};
 use vibe_fetch::{FetchError, ListedFile, Listing, SourceKind, hash_listing, list};
 use vibe_fs::{hash_file, stat_of};
 use vibe_slot::fresh::{self, Fresh, FreshFile, Freshness, Watched};
+use vibe_slot::in_place::head_file;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
@@ -80,10 +81,12 @@ pub(crate) fn write(
     planned: &Planned,
     manifest: Option<Sha256Digest>,
 ) -> Result<(), InstallError> {
-    let phases: Vec<PhaseState> = state_file::load(&project.layout)?
-        .slots
-        .values()
-        .flat_map(|row| row.phases.values().copied())
+    let known = state_file::load(&project.layout)?;
+    let slots = known.slots.values().map(|row| &row.phases);
+    let clones = known.clones.values().map(|row| &row.phases);
+    let phases: Vec<PhaseState> = slots
+        .chain(clones)
+        .flat_map(|phases| phases.values().copied())
         .collect();
     if phases.contains(&PhaseState::Owed) {
         return Ok(());
@@ -103,8 +106,12 @@ pub(crate) fn write(
     }
     let mut listings = BTreeMap::new();
     for package in &planned.lock.packages {
-        let slot = SlotName::new(&package.id, &package.version);
-        watched.push(watch(&project.root, &record_path(&slot))?);
+        let slot = package.slot();
+        let watched_file = match slot.version() {
+            Some(_) => record_path(&slot),
+            None => relative(&project.root, &head_file(&project.layout, &slot)),
+        };
+        watched.push(watch(&project.root, &watched_file)?);
         let LockedSource::Path(root) = &package.source else {
             continue;
         };

@@ -367,7 +367,7 @@ pub(crate) fn id_in_repository(
 }
 
 /// The manifest in `commit`, which is the one of `id`.
-fn read_manifest(
+pub(crate) fn read_manifest(
     id: &PackageId,
     origin: &GitOrigin,
     commit: &Commit,

@@ -24,6 +24,7 @@ use vibe_slot::hook_scan::{HookScan, HookSnapshot};
 use vibe_slot::record::restore_record;
 use vibe_slot::state_file;
 
+use crate::clones::PlannedClone;
 use crate::error::InstallError;
 use crate::evidence::{milliseconds, run_directory, time_text};
 use crate::execution::Execution;
@@ -51,14 +52,14 @@ const AGENT_SETTINGS: &[&str] = &[
 ];
 
 /// What hooks may not change, as it was before one.
-struct Protected {
+pub(crate) struct Protected {
     lock: Option<Vec<u8>>,
     manifest: Option<Vec<u8>>,
     settings: Vec<Option<Sha256Digest>>,
 }
 
 /// A started hook's result, or why there is none.
-type Outcome = Result<HookResult, HookStartError>;
+pub(crate) type Outcome = Result<HookResult, HookStartError>;
 
 impl<'a> Execution<'a> {
     /// Takes `hook` through the gate and, if it may run, runs it. The record says what became of
@@ -76,7 +77,7 @@ impl<'a> Execution<'a> {
 
     fn hold(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
         // What is settled stays so: it was only asked for once more.
-        if self.row(&hook.slot).phases.get(&hook.phase) != Some(&PhaseState::Done) {
+        if self.phase_state(hook) != Some(PhaseState::Done) {
             self.set_phase(&hook.slot, hook.phase, PhaseState::Skipped);
             self.save_state(Durability::Unsynced)?;
         }
@@ -89,7 +90,8 @@ impl<'a> Execution<'a> {
     fn run_hook(&mut self, hook: &RunHook) -> Result<HookRecord, InstallError> {
         let fetched = self.fetched(&hook.slot);
         let record = self.slot_record(&hook.slot);
-        if hook.phase == Phase::PreInstall && hook.because != HookReason::Manual {
+        let is_clone = hook.slot.version().is_none();
+        if hook.phase == Phase::PreInstall && hook.because != HookReason::Manual && !is_clone {
             let files = self.put_back(&hook.slot, fetched, &record)?;
             if files > 0 {
                 let count = if files == 1 {
@@ -118,7 +120,10 @@ impl<'a> Execution<'a> {
             ..empty_record(hook)
         };
         if self.script_is_planned(hook) {
-            self.start_and_check(hook, fetched, &record, &mut result)?;
+            match is_clone {
+                true => self.start_in_clone(hook, fetched, &mut result)?,
+                false => self.start_and_check(hook, fetched, &record, &mut result)?,
+            }
         } else {
             result
                 .remarks
@@ -181,10 +186,7 @@ impl<'a> Execution<'a> {
         let log = format!("{}.{}.log", hook.slot.package().directory(), hook.phase);
         let outcome = self.start(hook, fetched, &log)?;
         result.log = Some(log);
-        fill_record(result, &outcome);
-        if let Ok(outcome) = &outcome {
-            self.tell_leftovers(hook, outcome);
-        }
+        self.note_outcome(hook, &outcome, result);
         if result.outcome == HookOutcome::Interrupted {
             // The row keeps saying that the hook runs: what it did is looked at by the next run,
             // as after a crash.
@@ -199,6 +201,14 @@ impl<'a> Execution<'a> {
             result.outcome = HookOutcome::Failed;
         }
         self.settle(hook, scan, result)
+    }
+
+    /// Fills `result` with how the hook ended, and tells what it left.
+    pub(crate) fn note_outcome(&self, hook: &RunHook, outcome: &Outcome, result: &mut HookRecord) {
+        fill_record(result, outcome);
+        if let Ok(outcome) = outcome {
+            self.tell_leftovers(hook, outcome);
+        }
     }
 
     /// Names what the hook left running, and says what its log lacks: neither makes it fail.
@@ -220,7 +230,7 @@ impl<'a> Execution<'a> {
     }
 
     /// Starts the process and sees it through, with the state row saying so.
-    fn start(
+    pub(crate) fn start(
         &mut self,
         hook: &RunHook,
         fetched: &Fetched,
@@ -266,7 +276,7 @@ impl<'a> Execution<'a> {
             directory: self.project.layout.slot(&hook.slot),
             phase: hook.phase,
             reason: hook.because,
-            previous_version: self.row(&hook.slot).previous_version,
+            previous_version: self.previous_version(&hook.slot),
             project_root: self.project.root.clone(),
             executable: settings.executable.clone(),
             package_home: settings.variable("VIBE_PKG_HOME").map(Into::into),
@@ -292,7 +302,7 @@ impl<'a> Execution<'a> {
             .unwrap_or(Duration::from_secs(stated.unwrap_or(HOOK_TIMEOUT_SECONDS)))
     }
 
-    fn protect(&self) -> Protected {
+    pub(crate) fn protect(&self) -> Protected {
         Protected {
             lock: self.project.bytes_of(LOCK_NAME),
             manifest: self.project.bytes_of(MANIFEST_NAME),
@@ -349,7 +359,7 @@ impl<'a> Execution<'a> {
     }
 
     /// Restores the lock, and tells of other files of the project that hooks may not change.
-    fn check_protected(
+    pub(crate) fn check_protected(
         &mut self,
         before: &Protected,
         result: &mut HookRecord,
@@ -455,14 +465,38 @@ impl<'a> Execution<'a> {
         if let Some(row) = self.state.slots.get_mut(slot) {
             row.phases.insert(phase, state);
         }
+        if let Some(row) = self.state.clones.get_mut(slot) {
+            row.phases.insert(phase, state);
+        }
+    }
+
+    fn phase_state(&self, hook: &RunHook) -> Option<PhaseState> {
+        let phases = match self.clone_row(&hook.slot) {
+            Some(row) => &row.phases,
+            None => &self.state.slots.get(&hook.slot)?.phases,
+        };
+        phases.get(&hook.phase).copied()
+    }
+
+    fn previous_version(&self, slot: &SlotName) -> Option<String> {
+        match self.clone_row(slot) {
+            Some(row) => row.previous_version.clone(),
+            None => self.row(slot).previous_version,
+        }
     }
 
     fn mark_running(&mut self, hook: &RunHook, process: Option<RunningProcess>) {
+        let running = RunningHook {
+            phase: hook.phase,
+            process,
+        };
         if let Some(row) = self.state.slots.get_mut(&hook.slot) {
-            row.running = Some(RunningHook {
-                phase: hook.phase,
-                process,
-            });
+            row.running = Some(running.clone());
+        }
+        if let Some(row) = self.state.clones.get_mut(&hook.slot) {
+            row.running = Some(running);
+            // What it does to the clone is its doing until it has been looked at.
+            row.seen = None;
         }
     }
 
@@ -484,6 +518,10 @@ impl<'a> Execution<'a> {
 
     pub(crate) fn planned_package(&self, slot: &SlotName) -> &'a PlannedPackage {
         self.planned.step_package(slot)
+    }
+
+    pub(crate) fn planned_clone(&self, slot: &SlotName) -> &'a PlannedClone {
+        self.planned.clone(slot)
     }
 
     pub(crate) fn fetched(&self, slot: &SlotName) -> &'a Fetched {

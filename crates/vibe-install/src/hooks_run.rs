@@ -170,6 +170,7 @@ fn planned_package(target: Target, record: SlotRecord, fetched: Fetched) -> Plan
         fetched: Some(fetched),
         record: Some(record),
         unusable_record: false,
+        clone: None,
     }
 }
 

@@ -66,7 +66,7 @@ fn refuse_unusable_records<'a>(
     packages: impl IntoIterator<Item = &'a LockedPackage>,
 ) -> Result<(), InstallError> {
     for locked in packages {
-        let slot = SlotName::new(&locked.id, &locked.version);
+        let slot = locked.slot();
         match read_record(&project.layout, &slot)? {
             RecordOnDisk::Absent | RecordOnDisk::Valid { .. } => {}
             refused => return Err(record_error(&slot, refused)),
@@ -103,7 +103,7 @@ pub fn hooks_list(
     refuse_unusable_records(&project, lock.packages.iter().filter(is_asked))?;
     let mut found = Vec::new();
     for locked in lock.packages.iter().filter(is_asked) {
-        let slot = SlotName::new(&locked.id, &locked.version);
+        let slot = locked.slot();
         // What ran in a slot that is gone says nothing of the one that takes its place.
         let row = match project.layout.has_slot(&slot)? {
             true => state.slots.get(&slot),

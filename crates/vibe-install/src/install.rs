@@ -204,6 +204,7 @@ fn work(
     tell_notes(context, &planned, &gate);
     let ending = Ending {
         dry_run: request.dry_run,
+        force: request.force,
         remember: true,
     };
     finish(context, project, &planned, &commit, ending, opened)
@@ -226,10 +227,11 @@ pub(crate) fn plan_targets(
         let plan_request = PlanRequest {
             targets,
             decision: gate.decision(),
+            repositories: sources.git.repositories,
+            lock: request.lock,
             memory: memory.as_ref().map(|memory| &memory.file),
             scope,
             store: in_use.store.as_ref(),
-            repositories: sources.git.repositories,
         };
         plan(context, project, plan_request)
     };
@@ -252,6 +254,8 @@ pub(crate) fn changed_lock(planned: &Planned, lock: Option<&LockFile>) -> Option
 pub(crate) struct Ending {
     /// With the plan only.
     pub dry_run: bool,
+    /// Work in clones may go.
+    pub force: bool,
     /// The plan covers all that the manifests ask for, or the rest is known to be as it was: if
     /// all goes well, later runs may take the project to be as it shall be.
     pub remember: bool,
@@ -300,6 +304,10 @@ pub(crate) fn finish(
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
     }
+    if !ending.force && !planned.guards.is_empty() {
+        let guards = planned.guards.clone();
+        return Err(InstallError::CloneGuard { guards });
+    }
     let _opened = opened.require_writable()?;
     let executed = Execution::new(context, project, planned).run(commit)?;
     report.run = Some(executed.run);
@@ -314,7 +322,11 @@ pub(crate) fn finish(
 
 /// A state row that the lock no longer names, where the run is to clear it.
 fn has_stale_rows(planned: &Planned) -> bool {
-    let mut slots = planned.state.slots.keys();
+    let mut slots = planned
+        .state
+        .slots
+        .keys()
+        .chain(planned.state.clones.keys());
     planned.is_whole && slots.any(|slot| planned.package(slot).is_none())
 }
 
@@ -323,8 +335,10 @@ fn held_anew(planned: &Planned) -> bool {
     use vibe_core::hook::PhaseState;
     planned.plan.steps.iter().any(|step| match step {
         Step::RunHook(hook) if hook.decision != HookDecision::Run => {
-            let row = planned.state.slots.get(&hook.slot);
-            row.and_then(|row| row.phases.get(&hook.phase)) != Some(&PhaseState::Skipped)
+            let slots = planned.state.slots.get(&hook.slot).map(|row| &row.phases);
+            let clones = planned.state.clones.get(&hook.slot).map(|row| &row.phases);
+            let phases = slots.or(clones);
+            phases.and_then(|phases| phases.get(&hook.phase)) != Some(&PhaseState::Skipped)
         }
         _ => false,
     })

@@ -4,6 +4,8 @@
 //! Here those parts are put in order, and what happened comes back as data.
 
 mod additions;
+mod clone_execution;
+mod clones;
 mod commit;
 mod error;
 mod evidence;
@@ -56,5 +58,6 @@ pub use vibe_fs::{EntryKind, FsError, ReadError};
 pub use vibe_git::GitError;
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
+pub use vibe_plan::clone_plan::Guard;
 pub use vibe_slot::SlotError;
 pub use vibe_store::StoreError;

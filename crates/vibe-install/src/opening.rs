@@ -207,14 +207,19 @@ pub(crate) fn tell_waiting_commit(
 
 fn end_leftover_hooks(context: &Context<'_>, project: &Project) -> Result<(), InstallError> {
     let boot = vibe_fs::boot_id();
-    for (slot, row) in &state_file::load(&project.layout)?.slots {
-        let Some(running) = &row.running else {
+    let state = state_file::load(&project.layout)?;
+    let slots = state.slots.iter();
+    let slots = slots.map(|(slot, row)| (slot, &row.running, &row.boot));
+    let clones = state.clones.iter();
+    let clones = clones.map(|(slot, row)| (slot, &row.running, &row.boot));
+    for (slot, running, placed_in) in slots.chain(clones) {
+        let Some(running) = running else {
             continue;
         };
         let Some(process) = &running.process else {
             continue;
         };
-        let same_boot = row.boot.is_none() || row.boot == boot;
+        let same_boot = placed_in.is_none() || *placed_in == boot;
         let text = match end_leftover_group(process, same_boot) {
             Leftover::Gone => continue,
             Leftover::Ended(processes) => format!(

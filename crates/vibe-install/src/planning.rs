@@ -10,11 +10,14 @@ use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
 use vibe_core::limits::MANIFEST_BYTES;
-use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Remove, Step};
+use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Step};
 use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::version::parse_version;
 use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId};
 use vibe_fs::{fits, path_limit, read_bounded};
+use vibe_plan::clone_plan::{
+    CloneOptions, ClonePlan, DesiredClone, FoundClone, Guard, plan_clone_removal, plan_in_place,
+};
 use vibe_plan::order::order;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
@@ -22,11 +25,12 @@ use vibe_resolver::lock_check::{LockProblem, Requirer};
 use vibe_slot::Layout;
 use vibe_slot::examine::examine;
 use vibe_slot::fresh::FreshFile;
-use vibe_slot::layout::list_slots;
+use vibe_slot::layout::{is_clone, list_slots};
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 use vibe_store::Store;
 
+use crate::clones::{Clones, PlannedClone, fetch_clone, is_in_place, is_remembered};
 use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, Target, fetch, wanted_mode};
 use crate::project::{Project, parse_manifest};
@@ -40,12 +44,14 @@ pub(crate) struct PlanRequest<'a> {
     pub targets: Targets,
     /// What the gate says of scripts.
     pub decision: HookDecision,
+    /// Where git packages are.
+    pub repositories: &'a Repositories<'a>,
+    /// The lock as it is.
+    pub lock: Option<&'a Lock>,
     /// What we remember of the last run in which all was well.
     pub memory: Option<&'a FreshFile>,
     /// How closely to look, and at what.
     pub scope: Scope<'a>,
-    /// The repositories of the run.
-    pub repositories: &'a Repositories<'a>,
     /// The store, in use as long as the plan is; `None` where the user has no place for one.
     pub store: Option<&'a Store>,
 }
@@ -76,6 +82,8 @@ pub(crate) struct PlannedPackage {
     pub record: Option<SlotRecord>,
     /// A record that cannot be used lies in its slot and is to be moved aside.
     pub unusable_record: bool,
+    /// What its clone has to show, if it is placed as one and the plan needs to know.
+    pub clone: Option<PlannedClone>,
 }
 
 /// The plan and what it was made from.
@@ -97,14 +105,21 @@ pub(crate) struct Planned {
     pub strays: Vec<String>,
     /// Slots that nothing needs, whose record cannot be used and is to be moved aside.
     pub unusable_leftovers: Vec<SlotName>,
+    /// Work in clones that the plan destroys.
+    pub guards: Vec<Guard>,
+    /// Slots that go before anything is placed: a clone comes where they are, or they are one.
+    pub giving_way: BTreeSet<SlotName>,
+    /// In-place slots that are not there yet.
+    pub new_clones: BTreeSet<SlotName>,
 }
 
 /// What lies in `vibedeps/` beside the slots of this project.
 #[derive(Default)]
 struct Leftovers {
-    removals: Vec<Remove>,
+    removals: Vec<Step>,
     strays: Vec<String>,
     unusable: Vec<SlotName>,
+    guards: Vec<Guard>,
 }
 
 impl Planned {
@@ -141,6 +156,14 @@ impl Planned {
             tree: self.fetched(slot).tree().clone(),
         }
     }
+
+    /// What the clone in `slot`, which the plan is about, has to show.
+    pub(crate) fn clone(&self, slot: &SlotName) -> &PlannedClone {
+        let clone = self
+            .package(slot)
+            .and_then(|package| package.clone.as_ref());
+        clone.expect("what is checked out or whose hooks are due was looked at for the plan")
+    }
 }
 
 /// Makes the plan. Reads, and writes nothing.
@@ -170,24 +193,51 @@ pub(crate) fn plan(
             boot: vibe_fs::boot_id(),
         },
         find_interpreters: &|| interpreters.find(),
+        clones: Clones::new(context, &project.layout),
     };
     let (mut packages, mut parts, mut edited) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let (mut guards, mut new_clones) = (Vec::new(), BTreeSet::new());
     for id in &order.packages {
         let target = &request.targets[id];
         let in_scope = request.scope.only.is_empty() || request.scope.only.contains(id);
         if !in_scope {
             continue;
         }
-        let slot = SlotName::new(&target.id, &target.version);
-        let (package, part) = surveyor.package(target, &slot)?;
+        let is_clone = is_in_place(target, request.repositories)?;
+        let slot = slot_of(target, is_clone);
+        let (package, part) = if is_clone {
+            let (package, part) = surveyor.clone(target, &slot)?;
+            guards.extend(part.guard);
+            if !has_clone(&project.layout, &slot)? {
+                new_clones.insert(slot.clone());
+            }
+            let part = SlotPlan {
+                step: part.step,
+                hooks: part.hooks,
+                edited: Vec::new(),
+            };
+            (package, part)
+        } else {
+            surveyor.package(target, &slot)?
+        };
         edited.extend(part.edited.iter().map(|path| (slot.clone(), path.clone())));
         packages.insert(slot, package);
         parts.push(part);
     }
     check_requirements(&packages, &request.targets)?;
-    let leftovers = surveyor.leftovers()?;
+    let needed: BTreeSet<SlotName> = packages.keys().cloned().collect();
+    let leftovers = surveyor.leftovers(&needed)?;
+    guards.extend(leftovers.guards);
     let lock = lock_of(&packages, &request.targets);
-    let plan = assemble(parts, leftovers.removals);
+    let gives_way = |step: &Step| {
+        let of_package = |slot: &&SlotName| slot.package() == step.slot().package();
+        let other = needed.iter().find(of_package);
+        other.is_some_and(|slot| slot.version().is_some() != step.slot().version().is_some())
+    };
+    let (first, last): (Vec<Step>, Vec<Step>) = leftovers.removals.into_iter().partition(gives_way);
+    let giving_way = first.iter().map(|step| step.slot().clone()).collect();
+    let mut plan = assemble(parts, last);
+    plan.steps.splice(0..0, first);
     let planned = Planned {
         packages,
         is_whole: request.scope.only.is_empty(),
@@ -197,6 +247,9 @@ pub(crate) fn plan(
         edited,
         strays: leftovers.strays,
         unusable_leftovers: leftovers.unusable,
+        guards,
+        giving_way,
+        new_clones,
     };
     check_path_lengths(project, &planned)?;
     Ok(planned)
@@ -270,6 +323,7 @@ struct Surveyor<'a> {
     store: Option<&'a Store>,
     options: SlotOptions,
     find_interpreters: &'a dyn Fn() -> vibe_core::hook::Interpreters,
+    clones: Clones<'a>,
 }
 
 /// What was found of one slot without looking inside.
@@ -281,6 +335,72 @@ struct Survey {
 }
 
 impl Surveyor<'_> {
+    fn clone(
+        &self,
+        target: &Target,
+        slot: &SlotName,
+    ) -> Result<(PlannedPackage, ClonePlan), InstallError> {
+        if self.context.cancel.is_cancelled() {
+            return Err(InstallError::Interrupted);
+        }
+        let origin = target.origin.git().expect("only git sources have clones");
+        let layout = &self.project.layout;
+        let row = self.state.clones.get(slot);
+        let scope = &self.request.scope;
+        let locked = self.request.lock.and_then(|lock| lock.get(&target.id));
+        let locked_commit = locked
+            .filter(|locked| locked.slot() == *slot)
+            .and_then(|locked| locked.commit.as_deref());
+        let options = CloneOptions {
+            decision: self.request.decision,
+            repair: scope.repair,
+            force: scope.force,
+            boot: self.options.boot.clone(),
+        };
+        let mut desired = DesiredClone {
+            slot: slot.clone(),
+            commit: &origin.commit,
+            hooks: &[],
+            was_locked: locked.is_some(),
+            locked_commit,
+            previous: target.previous.clone(),
+        };
+        let is_there = has_clone(layout, slot)?;
+        let is_quiet = target.locked.is_some() && !scope.repair;
+        if is_there
+            && is_quiet
+            && is_remembered(layout, slot, &origin.commit, row, options.decision)
+        {
+            let plan = plan_in_place(&desired, FoundClone::Remembered, row, &options);
+            return Ok((planned_clone_package(target, None), plan));
+        }
+        let fetch_options = self.fetch_options();
+        let fetched = fetch_clone(target, origin, self.request.repositories, &fetch_options)?;
+        desired.hooks = &fetched.0.hooks;
+        let looked = match is_there {
+            true => Some(self.clones.look(slot, &fetched.1, row, locked_commit)?),
+            false => None,
+        };
+        let found = looked
+            .as_ref()
+            .map_or(FoundClone::Absent, FoundClone::Looked);
+        let plan = plan_in_place(&desired, found, row, &options);
+        Ok((planned_clone_package(target, Some(fetched)), plan))
+    }
+
+    fn fetch_options(&self) -> FetchOptions<'_> {
+        FetchOptions {
+            limits: self.context.settings.config.limits,
+            interpreters: self.find_interpreters,
+            decision: self.request.decision,
+            observer: self.context.observer,
+            store: self.store,
+            fills_store: !self.request.scope.dry_run,
+            link_mode: self.context.settings.link_mode,
+            repositories: self.request.repositories,
+        }
+    }
+
     fn package(
         &self,
         target: &Target,
@@ -294,19 +414,7 @@ impl Surveyor<'_> {
         if let Some((tree, part)) = self.without_source(target, slot, state, &survey)? {
             return Ok((planned_package(target, survey, tree, None), part));
         }
-        let fetched = fetch(
-            target,
-            &FetchOptions {
-                limits: self.context.settings.config.limits,
-                interpreters: self.find_interpreters,
-                decision: self.request.decision,
-                observer: self.context.observer,
-                store: self.store,
-                fills_store: !self.request.scope.dry_run,
-                link_mode: self.context.settings.link_mode,
-                repositories: self.request.repositories,
-            },
-        )?;
+        let fetched = fetch(target, &self.fetch_options())?;
         let tree = fetched.tree();
         let part = self.with_tree(target, slot, state, &survey, Some(&fetched), tree)?;
         let tree = tree.id();
@@ -488,30 +596,27 @@ impl Surveyor<'_> {
     }
 
     /// The slots that nothing needs any more, and what is there beside slots.
-    fn leftovers(&self) -> Result<Leftovers, InstallError> {
+    fn leftovers(&self, needed: &BTreeSet<SlotName>) -> Result<Leftovers, InstallError> {
         if !self.request.scope.only.is_empty() {
             return Ok(Leftovers::default());
         }
         let layout = &self.project.layout;
-        let needed: BTreeSet<SlotName> = self
-            .request
-            .targets
-            .values()
-            .map(|target| SlotName::new(&target.id, &target.version))
-            .collect();
         let (slots, strays) = list_slots(layout)?;
         let mut found = Leftovers {
             strays,
             ..Leftovers::default()
         };
         for slot in slots.into_iter().filter(|slot| !needed.contains(slot)) {
+            if slot.version().is_none() {
+                self.leftover_clone(&slot, &mut found)?;
+                continue;
+            }
             let state = self.state.slots.get(&slot);
             match read_record(layout, &slot)? {
                 RecordOnDisk::Valid { record, .. } => {
                     let contents = contents_of(layout, &slot, [&record.tree], state)?;
-                    found
-                        .removals
-                        .push(removal(&slot, &record, state, &contents));
+                    let step = removal(&slot, &record, state, &contents);
+                    found.removals.push(Step::Remove(step));
                 }
                 RecordOnDisk::Absent => found.strays.push(slot.directory()),
                 refused => {
@@ -525,6 +630,52 @@ impl Surveyor<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// A clone goes only if this machine knows it for its own.
+    fn leftover_clone(&self, slot: &SlotName, found: &mut Leftovers) -> Result<(), InstallError> {
+        let row = self.state.clones.get(slot);
+        let looked = match row {
+            Some(_) => self.clones.look_at_leftover(slot, row)?,
+            None => None,
+        };
+        let Some(looked) = looked else {
+            found.strays.push(slot.directory());
+            return Ok(());
+        };
+        let (step, guard) = plan_clone_removal(slot, &looked, row);
+        found.removals.push(Step::RemoveClone(step));
+        found.guards.extend(guard);
+        Ok(())
+    }
+}
+
+/// The slot of `target`, placed as a clone or not.
+pub(crate) fn slot_of(target: &Target, is_clone: bool) -> SlotName {
+    match is_clone {
+        true => SlotName::in_place(&target.id),
+        false => SlotName::new(&target.id, &target.version),
+    }
+}
+
+/// Whether the directory of the in-place slot `slot` is there and a clone.
+pub(crate) fn has_clone(layout: &Layout, slot: &SlotName) -> Result<bool, InstallError> {
+    Ok(layout.has_slot(slot)? && is_clone(layout, slot)?)
+}
+
+fn planned_clone_package(
+    target: &Target,
+    fetched: Option<(Fetched, PlannedClone)>,
+) -> PlannedPackage {
+    let (fetched, clone) = fetched.unzip();
+    let nothing = Tree::default();
+    PlannedPackage {
+        target: target.clone(),
+        tree: fetched.as_ref().map_or(&nothing, Fetched::tree).id(),
+        fetched,
+        record: None,
+        unusable_record: false,
+        clone,
     }
 }
 
@@ -618,14 +769,15 @@ fn planned_package(
         fetched,
         record: survey.record,
         unusable_record: survey.unusable_record,
+        clone: None,
     }
 }
 
 /// The lock after the run: an entry for every target. One that was not looked at keeps its entry.
 fn lock_of(packages: &BTreeMap<SlotName, PlannedPackage>, targets: &Targets) -> Lock {
     let entry = |target: &Target| {
-        let slot = SlotName::new(&target.id, &target.version);
-        match packages.get(&slot) {
+        let planned = |is_clone| packages.get(&slot_of(target, is_clone));
+        match planned(false).or_else(|| planned(true)) {
             Some(package) => Some(locked_package(package)),
             None => target.locked.clone(),
         }
@@ -660,7 +812,7 @@ fn locked_package(package: &PlannedPackage) -> LockedPackage {
         reference: git.and_then(|git| git.reference.clone()),
         subdir: git.and_then(|git| git.subdir.clone()),
         commit: git.map(|git| git.commit.clone()),
-        tree: (!is_path).then_some(package.tree),
+        tree: (!is_path && materialization != Materialization::InPlace).then_some(package.tree),
         materialization,
         dependencies: target.dependencies.clone(),
         install_hooks,
@@ -698,6 +850,7 @@ fn check_path_lengths(project: &Project, planned: &Planned) -> Result<(), Instal
                     .try_for_each(refuse)?;
             }
             Step::Keep(_) | Step::RunHook(_) | Step::Remove(_) => {}
+            Step::CheckOut(_) | Step::KeepClone(_) | Step::RemoveClone(_) => {}
         }
     }
     Ok(())

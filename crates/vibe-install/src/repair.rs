@@ -65,6 +65,8 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     let plan_request = PlanRequest {
         targets: targets_of_lock(&project, &lock.lock)?,
         decision: gate.decision(),
+        repositories: &repositories,
+        lock: Some(&lock.lock),
         memory: None,
         scope: Scope {
             only: &request.packages,
@@ -73,7 +75,6 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
             dry_run: false,
         },
         store: in_use.store.as_ref(),
-        repositories: &repositories,
     };
     let mut planned = plan(context, &project, plan_request)?;
     // The lock is what everything is put back to: it does not change.
@@ -86,6 +87,7 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     let is_whole = request.packages.is_empty() && problems.is_empty();
     let ending = Ending {
         dry_run: false,
+        force: request.force,
         remember: is_whole || memory.is_some_and(|memory| memory.is_fresh),
     };
     let report = finish(context, &project, &planned, &commit, ending, opened)?;

@@ -1,9 +1,9 @@
 //! What a project has, looked at from lock, records and state; and what a plan makes worth saying.
 
+use vibe_core::Event;
 use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::state::{LinkMode, SlotState};
 use vibe_core::plan::Step;
-use vibe_core::{Event, SlotName};
 use vibe_plan::gate::Gate;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::{SlotError, state_file};
@@ -23,7 +23,7 @@ pub(crate) fn package_summaries(
     lock.packages
         .iter()
         .map(|locked| {
-            let slot = SlotName::new(&locked.id, &locked.version);
+            let slot = locked.slot();
             let mut summary = summary_of(locked, state.slots.get(&slot));
             match read_record(&project.layout, &slot) {
                 Ok(RecordOnDisk::Valid { record, .. }) => {
@@ -50,7 +50,7 @@ pub(crate) fn package_summaries_unread(
         .packages
         .iter()
         .map(|locked| {
-            let slot = SlotName::new(&locked.id, &locked.version);
+            let slot = locked.slot();
             PackageSummary {
                 installed: true,
                 ..summary_of(locked, state.slots.get(&slot))
@@ -71,7 +71,7 @@ fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary
         id: locked.id.clone(),
         version: locked.version.to_string(),
         source: locked.source.to_string(),
-        slot: SlotName::new(&locked.id, &locked.version),
+        slot: locked.slot(),
         tree: locked.tree,
         link_mode: link_mode_name(row.map_or(LinkMode::Copy, |row| row.link_mode)),
         files: None,

@@ -92,6 +92,7 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
     tell_notes(context, &planned, &hook_gate(context.settings, &project));
     let ending = Ending {
         dry_run: request.dry_run,
+        force: request.force,
         remember: true,
     };
     let report = finish(context, &project, &planned, &commit, ending, opened)?;

@@ -124,7 +124,7 @@ fn look_at_leftovers(
     let (slots, strays) = list_slots(&project.layout)?;
     let is_locked = |slot: &SlotName| {
         lock.get(slot.package())
-            .is_some_and(|locked| SlotName::new(&locked.id, &locked.version) == *slot)
+            .is_some_and(|locked| locked.slot() == *slot)
     };
     for slot in slots.into_iter().filter(|slot| !is_locked(slot)) {
         let text = format!("vibedeps/{slot} is a slot that nothing needs");
@@ -164,7 +164,7 @@ fn look_at(
     if cancel.is_cancelled() {
         return Err(InstallError::Interrupted);
     }
-    let slot = SlotName::new(&locked.id, &locked.version);
+    let slot = locked.slot();
     let row = state.slots.get(&slot);
     let mut look = Look::default();
     let finding = |kind, message: String| Finding {

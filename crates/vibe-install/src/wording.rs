@@ -17,7 +17,13 @@ pub fn step_line(step: &Step) -> Option<String> {
             step.changes.len(),
             reason(&step.because)
         )),
-        Step::Keep(_) => None,
+        Step::CheckOut(step) => Some(format!(
+            "check out {} at {}: {}",
+            step.slot,
+            step.commit,
+            reason(&step.because)
+        )),
+        Step::Keep(_) | Step::KeepClone(_) => None,
         Step::RunHook(step) => {
             let decision = match step.decision {
                 HookDecision::Run => "run",
@@ -34,6 +40,9 @@ pub fn step_line(step: &Step) -> Option<String> {
             ))
         }
         Step::Remove(step) => Some(format!("remove {}: nothing needs it", step.slot)),
+        Step::RemoveClone(step) => {
+            Some(format!("remove the clone {}: nothing needs it", step.slot))
+        }
     }
 }
 
@@ -49,5 +58,6 @@ pub fn reason(reason: &SlotReason) -> String {
         SlotReason::Record => "its slot record is missing or outdated".to_owned(),
         SlotReason::Hooks => "its install hooks start from the published files".to_owned(),
         SlotReason::Forced => "asked for with --force".to_owned(),
+        SlotReason::Repository => "its git repository is not as vibe left it".to_owned(),
     }
 }

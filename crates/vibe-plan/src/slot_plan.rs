@@ -7,8 +7,7 @@ use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{AfterFile, LinkMode, MadePath, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState, Reset, SelectedHook};
 use vibe_core::plan::{
-    FileChange, HookDecision, Keep, Place, PlacePlan, Refresh, Remove, RunHook, SlotReason, Step,
-    Undo,
+    FileChange, HookDecision, Keep, Place, PlacePlan, Refresh, RunHook, SlotReason, Step, Undo,
 };
 use vibe_core::{RelPath, SlotName, Tree, TreeId, TreeRow};
 
@@ -86,7 +85,7 @@ pub struct SlotPlan {
 
 /// Puts the parts together: slots, pre-install hooks, post-install hooks, removals. `parts` come
 /// in the order in which hooks run.
-pub fn assemble(parts: Vec<SlotPlan>, removals: Vec<Remove>) -> PlacePlan {
+pub fn assemble(parts: Vec<SlotPlan>, removals: Vec<Step>) -> PlacePlan {
     let hooks = |phase: Phase| {
         let of_phase = move |hook: &&RunHook| hook.phase == phase;
         let due: Vec<RunHook> = parts
@@ -102,7 +101,7 @@ pub fn assemble(parts: Vec<SlotPlan>, removals: Vec<Remove>) -> PlacePlan {
     let mut steps: Vec<Step> = parts.into_iter().map(|part| part.step).collect();
     steps.extend(before);
     steps.extend(after);
-    steps.extend(removals.into_iter().map(Step::Remove));
+    steps.extend(removals);
     PlacePlan { steps }
 }
 
@@ -1463,7 +1462,7 @@ mod tests {
             }),
         ];
         let removal = crate::removal::removal(&slot(), &record("1.0.0", A), None, &contents(A));
-        let plan = assemble(parts, vec![removal]);
+        let plan = assemble(parts, vec![Step::Remove(removal)]);
         let name = |step: &Step| match step {
             Step::Keep(_) => "keep",
             Step::Refresh(_) => "refresh",

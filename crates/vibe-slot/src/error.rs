@@ -51,6 +51,15 @@ pub enum SlotError {
         /// The slot.
         slot: Box<SlotName>,
     },
+    /// Where a clone belongs is something else.
+    #[error(
+        "`vibedeps/{slot}` holds something else, where the git clone of a package belongs; \
+         move it away and run the command again"
+    )]
+    Occupied {
+        /// The slot.
+        slot: Box<SlotName>,
+    },
     /// A file of the package could not be read.
     #[error("cannot read `{path}` of the package that belongs in `{slot}`")]
     Source {

@@ -47,7 +47,7 @@ impl<'a> CloneTools<'a> {
         let target = self.layout.slot(slot);
         vibe_fs::remove_empty_directory(&target)?;
         if vibe_fs::stat_of(&target)?.is_some() {
-            return Err(SlotError::Exists {
+            return Err(SlotError::Occupied {
                 slot: Box::new(slot.clone()),
             });
         }
@@ -83,8 +83,10 @@ impl<'a> CloneTools<'a> {
     /// # Errors
     /// Git or a file call failed, or no temporary directory can be made.
     pub fn read_all(&self, slot: &SlotName, wanted: &Checkout) -> Result<Status, SlotError> {
-        let temporary = tempfile::tempdir()
-            .map_err(vibe_fs::FsError::at("make a directory in", &std::env::temp_dir()))?;
+        let temporary = tempfile::tempdir().map_err(vibe_fs::FsError::at(
+            "make a directory in",
+            &std::env::temp_dir(),
+        ))?;
         let control = temporary.path().join("control");
         let tree = self.layout.slot(slot);
         Ok(WorkTree::new(self.git, self.cancel, &tree, &control).status(wanted)?)

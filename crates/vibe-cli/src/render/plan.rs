@@ -1,7 +1,7 @@
 //! What a run would do, in the order it would.
 
 use vibe_core::hook::Phase;
-use vibe_core::plan::{FileChange, HookDecision, RunHook, Step, WriteReason};
+use vibe_core::plan::{FileChange, HookDecision, RunHook, SlotReason, Step, WriteReason};
 use vibe_core::text::escape;
 use vibe_install::RunReport;
 use vibe_install::wording::reason;
@@ -11,7 +11,7 @@ use super::{columns, count};
 
 /// Every step with its reason.
 pub(crate) fn lines(report: &RunReport, verbose: bool) -> Vec<String> {
-    let is_shown = |step: &&Step| verbose || !matches!(step, Step::Keep(_));
+    let is_shown = |step: &&Step| verbose || !is_kept(step);
     let steps: Vec<&Step> = report.plan.steps.iter().filter(is_shown).collect();
     let rows: Vec<Vec<String>> = steps.iter().map(|step| cells(step)).collect();
     let mut lines = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn summary(report: &RunReport) -> String {
         .plan
         .steps
         .iter()
-        .filter(|step| step.is_work() && !matches!(step, Step::Keep(_)))
+        .filter(|step| step.is_work() && !is_kept(step))
         .count();
     match (steps, report.lock_changed || report.manifest_changed) {
         (0, false) => nothing_to_do(report),
@@ -60,12 +60,27 @@ pub(crate) fn nothing_to_do(report: &RunReport) -> String {
     }
 }
 
+fn is_kept(step: &Step) -> bool {
+    matches!(step, Step::Keep(_) | Step::KeepClone(_))
+}
+
+/// The first digits of a commit, as many as tell commits apart on sight.
+pub(crate) fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// Whether an in-place slot is made anew.
+pub(crate) fn is_new_clone(because: &SlotReason) -> bool {
+    matches!(because, SlotReason::New | SlotReason::Missing)
+}
+
 fn sign(step: &Step) -> (anstyle::Style, &'static str) {
     match step {
         Step::Place(_) => (ADDED, "+"),
-        Step::Refresh(_) => (CHANGED, "~"),
-        Step::Remove(_) => (REMOVED, "-"),
-        Step::Keep(_) => (DIM, "="),
+        Step::CheckOut(step) if is_new_clone(&step.because) => (ADDED, "+"),
+        Step::Refresh(_) | Step::CheckOut(_) => (CHANGED, "~"),
+        Step::Remove(_) | Step::RemoveClone(_) => (REMOVED, "-"),
+        Step::Keep(_) | Step::KeepClone(_) => (DIM, "="),
         Step::RunHook(_) => (DIM, ">"),
     }
 }
@@ -75,8 +90,12 @@ fn cells(step: &Step) -> Vec<String> {
     let (what, why) = match step {
         Step::Place(step) => (count(step.files, "file"), escape(&reason(&step.because))),
         Step::Refresh(step) => (count(step.files, "file"), escape(&reason(&step.because))),
-        Step::Keep(_) => (String::new(), "as it should be".to_owned()),
-        Step::Remove(_) => (String::new(), "nothing requires it".to_owned()),
+        Step::CheckOut(step) => (
+            short(&step.commit).to_owned(),
+            escape(&reason(&step.because)),
+        ),
+        Step::Keep(_) | Step::KeepClone(_) => (String::new(), "as it should be".to_owned()),
+        Step::Remove(_) | Step::RemoveClone(_) => (String::new(), "nothing requires it".to_owned()),
         Step::RunHook(step) => (
             decision(step.decision, step.phase),
             step.because.as_str().to_owned(),
@@ -113,6 +132,7 @@ fn details(step: &Step, verbose: bool) -> Vec<String> {
             .collect(),
         Step::RunHook(step) => vec![script(step)],
         Step::Place(_) | Step::Keep(_) => Vec::new(),
+        Step::CheckOut(_) | Step::KeepClone(_) | Step::RemoveClone(_) => Vec::new(),
     }
 }
 

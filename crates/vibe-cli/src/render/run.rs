@@ -6,12 +6,12 @@ use std::time::Duration;
 use anstyle::Style;
 use vibe_core::SlotName;
 use vibe_core::hook::PhaseState;
-use vibe_core::plan::{FileChange, SlotReason, Step};
+use vibe_core::plan::{CheckOut, FileChange, SlotReason, Step};
 use vibe_core::text::escape;
 use vibe_install::wording::reason;
 use vibe_install::{HookOutcome, HookRecord, RunReport};
 
-use super::plan::{change_line, nothing_to_do};
+use super::plan::{change_line, is_new_clone, nothing_to_do, short};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
 use super::{columns, count, duration, milliseconds, plan};
 
@@ -115,8 +115,16 @@ fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<
                 step.kept.iter().map(kept).collect(),
             )
         }
-        Step::Keep(_) if verbose => (DIM, "=", id_cells(slot), Vec::new()),
-        Step::Keep(_) | Step::RunHook(_) => return None,
+        Step::CheckOut(step) => {
+            let (style, sign) = match is_new_clone(&step.because) {
+                true => (ADDED, "+"),
+                false => (CHANGED, "~"),
+            };
+            (style, sign, clone_cells(step, report), Vec::new())
+        }
+        Step::RemoveClone(_) => (REMOVED, "-", id_cells(slot), Vec::new()),
+        Step::Keep(_) | Step::KeepClone(_) if verbose => (DIM, "=", id_cells(slot), Vec::new()),
+        Step::Keep(_) | Step::KeepClone(_) | Step::RunHook(_) => return None,
     };
     Some(Entry {
         slot,
@@ -166,6 +174,22 @@ fn placed_cells(
     // A slot that is made anew says enough by its sign, also in a clone that has only the lock.
     if !matches!(because, SlotReason::New | SlotReason::Missing) {
         cells.push(escape(&reason(because)));
+    }
+    cells
+}
+
+fn clone_cells(step: &CheckOut, report: &RunReport) -> Vec<String> {
+    let packages = report.packages.iter();
+    let package = packages.filter(|package| package.slot == step.slot).next();
+    let version = package.map_or("", |package| &package.version);
+    let mut cells = vec![
+        step.slot.package().to_string(),
+        version.to_owned(),
+        "in-place".to_owned(),
+        short(&step.commit).to_owned(),
+    ];
+    if !is_new_clone(&step.because) {
+        cells.push(escape(&reason(&step.because)));
     }
     cells
 }
@@ -254,10 +278,16 @@ fn summary_parts(report: &RunReport) -> Vec<String> {
                 refreshed += 1;
                 files += written(&step.changes);
             }
-            Step::Remove(_) => removed += 1,
-            Step::Keep(_) | Step::RunHook(_) => {}
+            Step::CheckOut(step) if is_new_clone(&step.because) => installed += 1,
+            Step::CheckOut(_) => refreshed += 1,
+            Step::Remove(_) | Step::RemoveClone(_) => removed += 1,
+            Step::Keep(_) | Step::KeepClone(_) | Step::RunHook(_) => {}
         }
     }
+    let placed_files = report
+        .done
+        .iter()
+        .any(|step| matches!(step, Step::Place(_) | Step::Refresh(_)));
     let started = [
         HookOutcome::Ran,
         HookOutcome::Failed,
@@ -278,7 +308,7 @@ fn summary_parts(report: &RunReport) -> Vec<String> {
         .filter(|(_, packages)| *packages > 0)
         .map(|(deed, packages)| format!("{deed} {}", count(packages, "package")))
         .collect();
-    if installed + refreshed > 0 {
+    if placed_files {
         let place = usize::from(installed > 0) + usize::from(refreshed > 0);
         parts.insert(place, count(files, "file"));
     }
