@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::Differences;
-use crate::testing::{Repository as Source, World, snapshot};
-use std::collections::BTreeMap;
+use crate::testing::{Repository as Source, World};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
@@ -12,23 +11,16 @@ const URL: &str = "https://example.org/a.git";
 struct Slot {
     world: World,
     git: GitProgram,
+    person: vibe_testkit::GitProgram,
     cancel: Cancellation,
 }
 
 impl Slot {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "git is where this test's PATH has it"
-    )]
     fn new() -> Self {
         let world = World::new();
-        let environment: BTreeMap<_, _> = ["PATH", "HOME"]
-            .into_iter()
-            .zip([std::env::var_os("PATH").unwrap(), world.path("home").into()])
-            .map(|(name, value)| (OsString::from(name), value))
-            .collect();
         Self {
-            git: GitProgram::find(&environment).unwrap(),
+            git: GitProgram::find(&world.environment()).unwrap(),
+            person: vibe_testkit::GitProgram::new(),
             world,
             cancel: Cancellation::new(),
         }
@@ -68,7 +60,7 @@ impl Slot {
 
     /// What git says in the slot, as a person asks it there.
     fn ask(&self, arguments: &[&str]) -> String {
-        self.world.git(&[&["-C", "slot"], arguments].concat())
+        self.person.run(&self.path(""), arguments)
     }
 
     fn identity(&self, relative: &str) -> (u64, i64, i64) {
@@ -77,7 +69,7 @@ impl Slot {
     }
 }
 
-fn checkout(source: &Source<'_>, commit: CommitId) -> Checkout {
+fn checkout(source: &Source, commit: CommitId) -> Checkout {
     Checkout {
         url: URL.to_owned(),
         commit,
@@ -86,13 +78,17 @@ fn checkout(source: &Source<'_>, commit: CommitId) -> Checkout {
     }
 }
 
-fn submodule(source: &Source<'_>, path: &str, commit: CommitId) -> Submodule {
+fn submodule(source: &Source, path: &str, commit: CommitId) -> Submodule {
     Submodule {
         path: RelPath::new(path).unwrap(),
         url: format!("https://example.org/{path}.git"),
         commit,
         objects: source.path().join(".git/objects"),
     }
+}
+
+fn snapshot(directory: &Path) -> vibe_testkit::TreeSnapshot {
+    vibe_testkit::TreeSnapshot::of(directory)
 }
 
 /// Shows that nothing the traps name was run.
@@ -155,7 +151,7 @@ fn an_update_touches_only_what_differs_and_cleans_the_rest() {
     slot.write("untracked", "x");
     slot.write("out/ignored", "x");
     slot.write("nested/file", "x");
-    slot.world.git(&["init", "--quiet", "slot/nested"]);
+    slot.ask(&["init", "--quiet", "nested"]);
     let objects = slot.path(".git/objects/pack");
     let packs = fs::read_dir(&objects).unwrap().count();
     slot.bring(&checkout(&source, second));
@@ -294,8 +290,8 @@ fn plant_traps(slot: &Slot) {
         ("core.worktree", "/tmp"),
     ];
     for (name, value) in settings {
-        slot.world
-            .git(&["config", "--file", "slot/.git/config", name, value]);
+        let set = ["config", "--file", "config", name, value];
+        slot.person.run(&slot.path(".git"), &set);
     }
     for hook in [
         "post-checkout",
@@ -472,7 +468,7 @@ fn submodules_are_clones_of_their_own_at_their_pinned_commits() {
         let row = format!("160000,{commit},lib/inner");
         source.git(&["update-index", "--add", "--cacheinfo", &row]);
         source.git(&["commit", "--quiet", "-m", "pin"]);
-        source.id("HEAD")
+        source.git(&["rev-parse", "HEAD"]).parse().unwrap()
     };
     let one = pin(inner_first, &[("a", "1")]);
     let mut wanted = checkout(&source, one);
@@ -528,8 +524,7 @@ fn attributes_of_the_repository_act_as_in_every_clone() {
         ("a.plain", "x\r\n"),
     ]);
     slot.world
-        .git(&["config", "--global", "core.autocrlf", "true"]);
-    slot.world.git(&["config", "--global", "core.eol", "crlf"]);
+        .configure("[core]\nautocrlf = true\neol = crlf\n");
     let wanted = checkout(&source, commit);
     slot.bring(&wanted);
     assert_eq!(slot.read("a.crlf"), "x\r\n");
