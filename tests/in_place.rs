@@ -21,7 +21,7 @@ struct Kit {
 
 fn package(version: &str) -> PackageBuilder {
     PackageBuilder::new(ID, version)
-        .manifest_extra("materialization = \"in-place\"\n")
+        .manifest_extra("[package]\nmaterialization = \"in-place\"\n")
         .file(".gitignore", "out\n")
         .file("same.md", "same\n")
         .file("doc.md", format!("{version}\n"))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use vibe_core::formats::lock::LockedPackage;
 use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization};
 use vibe_core::formats::state::{CloneState, CloneStatus};
 use vibe_core::hook::PhaseState;
@@ -10,10 +11,13 @@ use vibe_core::plan::HookDecision;
 use vibe_core::text::escape_bytes;
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName};
 use vibe_fetch::{FoundSubmodule, GitPackage, Listing, list_clone};
-use vibe_git::{Checkout, CommitId, Database, Differences, GitProgram, Submodule, WorkTree};
+use vibe_git::{
+    Checkout, CommitId, Database, Differences, GitProgram, ProgramError, Status, Submodule,
+    WorkTree, WorkTreeError,
+};
 use vibe_plan::clone_plan::{Differing, LookedClone};
-use vibe_slot::Layout;
 use vibe_slot::in_place::{self, CloneTools};
+use vibe_slot::{Layout, SlotError};
 
 use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, GitOrigin, Origin, Target, read_clone};
@@ -176,6 +180,27 @@ impl<'a> Clones<'a> {
             .transpose()
     }
 
+    /// How the clone of `locked` differs from the locked commit, every file read. The clone's own
+    /// objects are what it is compared by, so that no other repository is needed.
+    pub(crate) fn read_all(
+        &self,
+        slot: &SlotName,
+        locked: &LockedPackage,
+    ) -> Result<Result<Status, SlotError>, InstallError> {
+        let commit = locked.commit.as_deref().unwrap_or_default();
+        let commit = commit
+            .parse()
+            .map_err(|_| InstallError::NotPlaced { slot: slot.clone() })?;
+        let own = WorkTree::own_objects(&self.layout.slot(slot));
+        let checkout = self.placed(slot, commit, own)?;
+        match self.tools()?.read_all(slot, &checkout) {
+            Err(SlotError::Clone(WorkTreeError::Program(ProgramError::Interrupted))) => {
+                Err(InstallError::Interrupted)
+            }
+            status => Ok(status),
+        }
+    }
+
     /// Looks at a clone that nothing needs. One that cannot be looked at is `None`.
     pub(crate) fn look_at_leftover(
         &self,
@@ -275,9 +300,9 @@ pub(crate) fn is_in_place(
 pub(crate) fn fetch_clone(
     target: &Target,
     origin: &GitOrigin,
-    repositories: &Repositories<'_>,
     options: &FetchOptions<'_>,
 ) -> Result<(Fetched, PlannedClone), InstallError> {
+    let repositories = options.repositories;
     if origin.subdir.is_some() {
         return Err(InstallError::InPlaceSubdir {
             id: target.id.clone(),

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
+use vibe_core::formats::state::{CloneState, LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState};
 use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
 use vibe_core::{Cancellation, Event, Observer, SlotName, TreeId};
@@ -56,6 +56,15 @@ pub(crate) struct Execution<'a> {
     is_state_saved: bool,
     /// What works on in-place slots.
     pub(crate) clones: Clones<'a>,
+}
+
+/// The row of a slot of either kind.
+#[derive(Debug)]
+pub(crate) enum HookRow {
+    /// Of one with a record.
+    Slot(SlotState),
+    /// Of a clone.
+    Clone(CloneState),
 }
 
 /// What an execution did.
@@ -185,7 +194,7 @@ impl<'a> Execution<'a> {
     /// Runs hooks only, in the slots as they are.
     pub(crate) fn run_hooks_only(
         mut self,
-        row: (SlotName, SlotState),
+        row: (SlotName, HookRow),
     ) -> Result<Executed, InstallError> {
         let outcome = self.hooks_only(row);
         self.finish(outcome)
@@ -216,9 +225,12 @@ impl<'a> Execution<'a> {
         })
     }
 
-    fn hooks_only(&mut self, row: (SlotName, SlotState)) -> Result<(), InstallError> {
+    fn hooks_only(&mut self, row: (SlotName, HookRow)) -> Result<(), InstallError> {
         self.prepare()?;
-        self.state.slots.insert(row.0, row.1);
+        match row.1 {
+            HookRow::Slot(state) => drop(self.state.slots.insert(row.0, state)),
+            HookRow::Clone(state) => drop(self.state.clones.insert(row.0, state)),
+        }
         self.save_state(Durability::Synced)?;
         for hook in self.due_hooks(None) {
             let record = self.hook(hook)?;

@@ -471,10 +471,7 @@ impl<'a> Execution<'a> {
     }
 
     fn phase_state(&self, hook: &RunHook) -> Option<PhaseState> {
-        let phases = match self.clone_row(&hook.slot) {
-            Some(row) => &row.phases,
-            None => &self.state.slots.get(&hook.slot)?.phases,
-        };
+        let phases = self.state.phases(&hook.slot)?;
         phases.get(&hook.phase).copied()
     }
 

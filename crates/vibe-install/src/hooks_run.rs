@@ -2,25 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use vibe_core::formats::lock::LockedSource;
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{LinkMode, SlotState};
+use vibe_core::formats::state::{CloneState, CloneStatus, LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState, SelectedHook};
 use vibe_core::plan::{HookDecision, PlacePlan, RunHook, Step};
 use vibe_core::{PackageId, SlotName};
 use vibe_plan::slot_plan::as_hooks_left;
 use vibe_slot::record::{RecordOnDisk, read_record};
-use vibe_slot::state_file;
+use vibe_slot::{in_place, state_file};
 
+use crate::clones::fetch_clone;
 use crate::error::InstallError;
-use crate::execution::Execution;
+use crate::execution::{Execution, HookRow};
 use crate::fetch::{FetchOptions, Fetched, Target, as_placed, fetch};
 use crate::freshness;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
 use crate::package_store::open_store;
-use crate::planning::{Planned, PlannedPackage, contents_of, record_error, vouched};
+use crate::planning::{
+    Planned, PlannedPackage, contents_of, planned_clone_package, record_error, vouched,
+};
 use crate::project::Project;
 use crate::report::RunReport;
 use crate::repositories::Repositories;
@@ -54,8 +57,6 @@ pub fn hooks_run(
     let target = targets
         .remove(&request.package)
         .expect("the lock was just asked for it");
-    let slot = SlotName::new(&target.id, &target.version);
-    let record = usable_record(&project, &slot)?;
     let gate = hook_gate(context.settings, &project);
     let in_use = open_store(context.settings, &project, false)?;
     let probe = Probe::new(context.settings);
@@ -70,11 +71,20 @@ pub fn hooks_run(
         link_mode: context.settings.link_mode,
         repositories: &repositories,
     };
-    let fetched = placed_content(&project, &target, &slot, &record, &options)?;
     let state = state_file::load(&project.layout)?;
-    let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
-    let mut row = settled_row(&project, &slot, &record, row)?;
-    let steps = due(&slot, &fetched.hooks, &row, request, gate.decision());
+    let prepared = match target.locked.as_ref().map(LockedPackage::slot) {
+        Some(slot) if slot.version().is_none() => {
+            prepare_clone(&project, target, slot, &state, &options)?
+        }
+        _ => prepare_slot(&project, target, &state, &options)?,
+    };
+    let Prepared {
+        slot,
+        package,
+        mut row,
+    } = prepared;
+    let hooks = package.fetched.as_ref().map_or(&[][..], |f| &f.hooks);
+    let steps = due(&slot, hooks, row.phases(), request, gate.decision());
     if steps.is_empty() {
         return Ok(RunReport {
             up_to_date: true,
@@ -83,8 +93,7 @@ pub fn hooks_run(
             ..RunReport::default()
         });
     }
-    owe(&mut row, &steps);
-    let package = planned_package(target, record, fetched);
+    owe(row.phases_mut(), &steps);
     let planned = Planned {
         packages: BTreeMap::from([(slot.clone(), package)]),
         plan: PlacePlan {
@@ -110,6 +119,82 @@ pub fn hooks_run(
         done: executed.done,
         packages: package_summaries(&project, &planned.lock)?,
         ..RunReport::default()
+    })
+}
+
+/// A package whose hooks are asked for.
+struct Prepared {
+    slot: SlotName,
+    package: PlannedPackage,
+    row: HookRow,
+}
+
+impl HookRow {
+    fn phases(&self) -> &BTreeMap<Phase, PhaseState> {
+        match self {
+            HookRow::Slot(row) => &row.phases,
+            HookRow::Clone(row) => &row.phases,
+        }
+    }
+
+    fn phases_mut(&mut self) -> &mut BTreeMap<Phase, PhaseState> {
+        match self {
+            HookRow::Slot(row) => &mut row.phases,
+            HookRow::Clone(row) => &mut row.phases,
+        }
+    }
+}
+
+fn prepare_slot(
+    project: &Project,
+    target: Target,
+    state: &MachineState,
+    options: &FetchOptions<'_>,
+) -> Result<Prepared, InstallError> {
+    let slot = SlotName::new(&target.id, &target.version);
+    let record = usable_record(project, &slot)?;
+    let fetched = placed_content(project, &target, &slot, &record, options)?;
+    let row = row_of(&record, state.slots.get(&slot), &fetched.hooks);
+    let row = settled_row(project, &slot, &record, row)?;
+    Ok(Prepared {
+        package: planned_package(target, record, fetched),
+        row: HookRow::Slot(row),
+        slot,
+    })
+}
+
+/// The clone has to be at the locked commit; how its files look is what its hooks work on.
+fn prepare_clone(
+    project: &Project,
+    target: Target,
+    slot: SlotName,
+    state: &MachineState,
+    options: &FetchOptions<'_>,
+) -> Result<Prepared, InstallError> {
+    let origin = target.origin.git().expect("only git sources have clones");
+    let commit = origin.commit.clone();
+    let head = in_place::head(&project.layout, &slot).map(|head| head.to_string());
+    let known = state.clones.get(&slot);
+    match head {
+        None => return Err(InstallError::NotPlaced { slot }),
+        Some(head) if head == commit && known.is_none_or(|row| row.commit == commit) => {}
+        Some(_) => return Err(InstallError::OtherContent { slot }),
+    }
+    let (fetched, clone) = fetch_clone(&target, origin, options)?;
+    let owed = |hook: &SelectedHook| (hook.phase, PhaseState::Owed);
+    let row = known.cloned().unwrap_or_else(|| CloneState {
+        commit,
+        phases: fetched.hooks.iter().map(owed).collect(),
+        reason: HookReason::Manual,
+        previous_version: None,
+        seen: Some(CloneStatus::clean()),
+        boot: vibe_fs::boot_id(),
+        running: None,
+    });
+    Ok(Prepared {
+        package: planned_clone_package(&target, Some((fetched, clone))),
+        row: HookRow::Clone(row),
+        slot,
     })
 }
 
@@ -155,10 +240,10 @@ fn settled_row(
 
 /// What is started is owed until it ends well, also where it was settled before: a run that is
 /// killed in between must not look as if nothing had been begun.
-fn owe(row: &mut SlotState, hooks: &[RunHook]) {
+fn owe(phases: &mut BTreeMap<Phase, PhaseState>, hooks: &[RunHook]) {
     for hook in hooks {
         if hook.decision == HookDecision::Run {
-            row.phases.insert(hook.phase, PhaseState::Owed);
+            phases.insert(hook.phase, PhaseState::Owed);
         }
     }
 }
@@ -204,13 +289,13 @@ fn row_of(record: &SlotRecord, state: Option<&SlotState>, hooks: &[SelectedHook]
 fn due(
     slot: &SlotName,
     hooks: &[SelectedHook],
-    row: &SlotState,
+    phases: &BTreeMap<Phase, PhaseState>,
     request: &HookRunRequest,
     decision: HookDecision,
 ) -> Vec<RunHook> {
     let is_due = |hook: &&SelectedHook| match request.phase {
         Some(phase) => hook.phase == phase,
-        None => request.force || row.phases.get(&hook.phase) != Some(&PhaseState::Done),
+        None => request.force || phases.get(&hook.phase) != Some(&PhaseState::Done),
     };
     hooks
         .iter()

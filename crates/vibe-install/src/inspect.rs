@@ -1,6 +1,7 @@
 //! Looking: what is installed, which hooks there are, what they printed, and past runs.
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::manifest::Materialization;
 use vibe_core::hook::{Interpreters, Phase, PhaseState};
 use vibe_core::limits::HOOK_LOG_END_BYTES;
 use vibe_core::plan::HookDecision;
@@ -13,9 +14,10 @@ use vibe_plan::selection::scripts_of;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
+use crate::clones::fetch_clone;
 use crate::error::InstallError;
 use crate::evidence::{read_run, run_directory, run_names};
-use crate::fetch::{FetchOptions, fetch};
+use crate::fetch::{FetchOptions, Fetched, fetch};
 use crate::freshness::list_path;
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
@@ -106,12 +108,12 @@ pub fn hooks_list(
         let slot = locked.slot();
         // What ran in a slot that is gone says nothing of the one that takes its place.
         let row = match project.layout.has_slot(&slot)? {
-            true => state.slots.get(&slot),
+            true => state.phases(&slot),
             false => None,
         };
         let is_outdated = has_other_source(context, &project, locked, &slot)?;
         for (phase, scripts) in declared(context, &project, locked, &slot)? {
-            let state = row.and_then(|row| row.phases.get(&phase).copied());
+            let state = row.and_then(|phases| phases.get(&phase).copied());
             let last = last_record(&runs, &locked.id, phase);
             let (runs_next, because) = outlook(state, last.as_ref(), &gate, is_outdated);
             found.push(HookStatus {
@@ -150,20 +152,7 @@ fn declared(
     let (hooks, tree) = match placed {
         Some(found) => found,
         None => {
-            let repositories = Repositories::new(context, project.root.clone());
-            let fetched = fetch(
-                &target_of(project, locked)?,
-                &FetchOptions {
-                    limits: context.settings.config.limits,
-                    interpreters: &Interpreters::default,
-                    decision: HookDecision::Held,
-                    observer: context.observer,
-                    store: context.settings.package_store().as_ref(),
-                    fills_store: false,
-                    link_mode: context.settings.link_mode,
-                    repositories: &repositories,
-                },
-            )?;
+            let fetched = published(context, project, locked)?;
             let tree = fetched.tree().clone();
             (fetched.package.hooks, tree)
         }
@@ -179,6 +168,33 @@ fn declared(
         .iter()
         .map(|(phase, base)| (*phase, scripts(base)))
         .collect())
+}
+
+/// The package of `locked` as its source has it.
+fn published(
+    context: &Context<'_>,
+    project: &Project,
+    locked: &LockedPackage,
+) -> Result<Fetched, InstallError> {
+    let repositories = Repositories::new(context, project.root.clone());
+    let store = context.settings.package_store();
+    let options = FetchOptions {
+        limits: context.settings.config.limits,
+        interpreters: &Interpreters::default,
+        decision: HookDecision::Held,
+        observer: context.observer,
+        store: store.as_ref(),
+        fills_store: false,
+        link_mode: context.settings.link_mode,
+        repositories: &repositories,
+    };
+    let target = target_of(project, locked)?;
+    match (locked.materialization, target.origin.git()) {
+        (Materialization::InPlace, Some(origin)) => {
+            fetch_clone(&target, origin, &options).map(|(fetched, _)| fetched)
+        }
+        _ => fetch(&target, &options),
+    }
 }
 
 /// Whether the source of a path package has other content than what is placed.

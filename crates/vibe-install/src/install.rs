@@ -335,9 +335,7 @@ fn held_anew(planned: &Planned) -> bool {
     use vibe_core::hook::PhaseState;
     planned.plan.steps.iter().any(|step| match step {
         Step::RunHook(hook) if hook.decision != HookDecision::Run => {
-            let slots = planned.state.slots.get(&hook.slot).map(|row| &row.phases);
-            let clones = planned.state.clones.get(&hook.slot).map(|row| &row.phases);
-            let phases = slots.or(clones);
+            let phases = planned.state.phases(&hook.slot);
             phases.and_then(|phases| phases.get(&hook.phase)) != Some(&PhaseState::Skipped)
         }
         _ => false,

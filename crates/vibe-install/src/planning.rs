@@ -374,8 +374,7 @@ impl Surveyor<'_> {
             let plan = plan_in_place(&desired, FoundClone::Remembered, row, &options);
             return Ok((planned_clone_package(target, None), plan));
         }
-        let fetch_options = self.fetch_options();
-        let fetched = fetch_clone(target, origin, self.request.repositories, &fetch_options)?;
+        let fetched = fetch_clone(target, origin, &self.fetch_options())?;
         desired.hooks = &fetched.0.hooks;
         let looked = match is_there {
             true => Some(self.clones.look(slot, &fetched.1, row, locked_commit)?),
@@ -663,7 +662,7 @@ pub(crate) fn has_clone(layout: &Layout, slot: &SlotName) -> Result<bool, Instal
     Ok(layout.has_slot(slot)? && is_clone(layout, slot)?)
 }
 
-fn planned_clone_package(
+pub(crate) fn planned_clone_package(
     target: &Target,
     fetched: Option<(Fetched, PlannedClone)>,
 ) -> PlannedPackage {

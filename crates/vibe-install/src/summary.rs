@@ -2,11 +2,11 @@
 
 use vibe_core::Event;
 use vibe_core::formats::lock::{Lock, LockedPackage};
-use vibe_core::formats::state::{LinkMode, SlotState};
+use vibe_core::formats::state::{LinkMode, MachineState};
 use vibe_core::plan::Step;
 use vibe_plan::gate::Gate;
 use vibe_slot::record::{RecordOnDisk, read_record};
-use vibe_slot::{SlotError, state_file};
+use vibe_slot::{SlotError, in_place, state_file};
 
 use crate::error::InstallError;
 use crate::planning::{Planned, PlannedPackage};
@@ -24,7 +24,11 @@ pub(crate) fn package_summaries(
         .iter()
         .map(|locked| {
             let slot = locked.slot();
-            let mut summary = summary_of(locked, state.slots.get(&slot));
+            let mut summary = summary_of(locked, &state);
+            if slot.version().is_none() {
+                summary.installed = in_place::head(&project.layout, &slot).is_some();
+                return Ok(summary);
+            }
             match read_record(&project.layout, &slot) {
                 Ok(RecordOnDisk::Valid { record, .. }) => {
                     summary.installed = true;
@@ -49,31 +53,33 @@ pub(crate) fn package_summaries_unread(
     Ok(lock
         .packages
         .iter()
-        .map(|locked| {
-            let slot = locked.slot();
-            PackageSummary {
-                installed: true,
-                ..summary_of(locked, state.slots.get(&slot))
-            }
+        .map(|locked| PackageSummary {
+            installed: true,
+            ..summary_of(locked, &state)
         })
         .collect())
 }
 
-fn summary_of(locked: &LockedPackage, row: Option<&SlotState>) -> PackageSummary {
-    let phases = row.map_or_else(Vec::new, |row| {
-        let summary = |(phase, state): (&_, &_)| PhaseSummary {
+fn summary_of(locked: &LockedPackage, state: &MachineState) -> PackageSummary {
+    let slot = locked.slot();
+    let row = state.slots.get(&slot);
+    let known = state.phases(&slot).into_iter().flatten();
+    let phases = known
+        .map(|(phase, state)| PhaseSummary {
             phase: *phase,
             state: *state,
-        };
-        row.phases.iter().map(summary).collect()
-    });
+        })
+        .collect();
     PackageSummary {
         id: locked.id.clone(),
         version: locked.version.to_string(),
         source: locked.source.to_string(),
-        slot: locked.slot(),
+        slot: slot.clone(),
         tree: locked.tree,
-        link_mode: link_mode_name(row.map_or(LinkMode::Copy, |row| row.link_mode)),
+        link_mode: match slot.version() {
+            Some(_) => link_mode_name(row.map_or(LinkMode::Copy, |row| row.link_mode)),
+            None => "in-place",
+        },
         files: None,
         installed: false,
         phases,

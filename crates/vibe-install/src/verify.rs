@@ -1,25 +1,29 @@
 //! `vibe verify`: reads everything, changes nothing, says what is not as the lock says.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use vibe_core::contents::{DiskEntry, SlotContents};
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{MachineState, SlotState};
-use vibe_core::hook::PhaseState;
+use vibe_core::formats::state::{CloneState, CloneStatus, MachineState, SlotState};
+use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::plan::{FileChange, WriteReason};
+use vibe_core::text::escape_bytes;
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName, Tree};
 use vibe_plan::diff::{DiffInput, diff};
 use vibe_plan::selection::scripts_of;
 use vibe_resolver::lock_check::LockProblemKind;
 use vibe_slot::layout::list_slots;
 use vibe_slot::record::{RecordOnDisk, read_record};
-use vibe_slot::state_file;
+use vibe_slot::{in_place, state_file};
 
+use crate::clones::{Clones, payload_path};
 use crate::error::InstallError;
 use crate::fetch::names_scripts;
 use crate::hook_phase::chain;
 use crate::opening::{open_to_read, waiting_commit};
-use crate::planning::{contents_of, record_error, vouched};
+use crate::planning::{contents_of, has_clone, record_error, vouched};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
 use crate::repositories::Repositories;
@@ -50,9 +54,13 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
         .filter(|locked| packages.is_empty() || packages.contains(&locked.id))
         .collect();
     let cancel = context.cancel;
+    let clones = Clones::new(context, &project.layout);
     let looks: Result<Vec<Look>, InstallError> = looked_at
         .par_iter()
-        .map(|locked| look_at(&project, locked, &state, cancel))
+        .map(|locked| match locked.slot().version() {
+            Some(_) => look_at(&project, locked, &state, cancel),
+            None => look_at_clone(&project, &clones, locked, &state),
+        })
         .collect();
     for look in looks? {
         report.packages += 1;
@@ -129,6 +137,9 @@ fn look_at_leftovers(
     for slot in slots.into_iter().filter(|slot| !is_locked(slot)) {
         let text = format!("vibedeps/{slot} is a slot that nothing needs");
         report.notes.push(text);
+        if slot.version().is_none() {
+            continue;
+        }
         match read_record(&project.layout, &slot)? {
             RecordOnDisk::Valid { .. } | RecordOnDisk::Absent => {}
             refused => report.findings.push(Finding {
@@ -211,6 +222,96 @@ fn look_at(
     Ok(look)
 }
 
+/// A clone is as it should be if its files are those of the locked commit, or as its own hooks left
+/// them. What is there besides is worth knowing, and no fault.
+fn look_at_clone(
+    project: &Project,
+    clones: &Clones<'_>,
+    locked: &LockedPackage,
+    state: &MachineState,
+) -> Result<Look, InstallError> {
+    let slot = locked.slot();
+    let row = state.clones.get(&slot);
+    let mut look = Look::default();
+    let finding = |kind, message: String| Finding {
+        package: Some(locked.id.clone()),
+        slot: Some(slot.clone()),
+        path: None,
+        kind,
+        message,
+    };
+    let has_hooks = !locked.install_hooks.is_empty();
+    if !has_clone(&project.layout, &slot)? {
+        look.findings.push(match has_hooks {
+            true => finding(FindingKind::Hooks, not_prepared(&slot)),
+            false => finding(FindingKind::Slot, format!("vibedeps/{slot} is missing")),
+        });
+        return Ok(look);
+    }
+    let head = in_place::head(&project.layout, &slot).map(|head| head.to_string());
+    if head != locked.commit {
+        let text = format!("vibedeps/{slot} is not at the commit that vibe.lock names");
+        look.findings.push(finding(FindingKind::Changed, text));
+    }
+    look_at_work_tree(clones, locked, row, &mut look, &finding)?;
+    let phases = row.map(|row| &row.phases);
+    let is_prepared = row.is_some_and(|row| Some(&row.commit) == locked.commit.as_ref());
+    if has_hooks && !is_prepared {
+        let text = not_prepared(&slot);
+        look.findings.push(finding(FindingKind::Hooks, text));
+    }
+    look_at_phases(&slot, phases, &mut look, &finding);
+    Ok(look)
+}
+
+fn look_at_work_tree(
+    clones: &Clones<'_>,
+    locked: &LockedPackage,
+    row: Option<&CloneState>,
+    look: &mut Look,
+    finding: &dyn Fn(FindingKind, String) -> Finding,
+) -> Result<(), InstallError> {
+    let slot = locked.slot();
+    let status = match clones.read_all(&slot, locked)? {
+        Ok(status) => status,
+        Err(error) => {
+            let text = format!("vibedeps/{slot} cannot be compared: {}", chain(&error));
+            look.findings.push(finding(FindingKind::Changed, text));
+            return Ok(());
+        }
+    };
+    let at_commit = row.filter(|row| Some(&row.commit) == locked.commit.as_ref());
+    let seen = at_commit
+        .and_then(|row| row.seen)
+        .unwrap_or_else(CloneStatus::clean);
+    if status.tracked.digest != seen.edits {
+        for path in &status.tracked.paths {
+            let text = format!(
+                "vibedeps/{slot}/{} is not as the commit has it",
+                escape_bytes(path)
+            );
+            look.findings.push(Finding {
+                path: payload_path(path),
+                ..finding(FindingKind::Changed, text)
+            });
+        }
+        let more = status.tracked.count - status.tracked.paths.len();
+        if more > 0 || status.tracked.is_empty() {
+            let text = match status.tracked.is_empty() {
+                true => format!("vibedeps/{slot} is not as its install hooks left it"),
+                false => format!("{more} more files of vibedeps/{slot} are not as committed"),
+            };
+            look.findings.push(finding(FindingKind::Changed, text));
+        }
+    }
+    if status.untracked.digest != seen.additions {
+        look.notes.push(format!(
+            "vibedeps/{slot} has files that neither the package nor its hooks put there"
+        ));
+    }
+    Ok(())
+}
+
 fn not_prepared(slot: &SlotName) -> String {
     format!("{slot} has install hooks and is not prepared on this machine")
 }
@@ -284,7 +385,16 @@ fn look_at_hooks(
         look.findings
             .push(finding(FindingKind::Hooks, not_prepared(slot)));
     }
-    for (phase, state) in &row.phases {
+    look_at_phases(slot, Some(&row.phases), look, finding);
+}
+
+fn look_at_phases(
+    slot: &SlotName,
+    phases: Option<&BTreeMap<Phase, PhaseState>>,
+    look: &mut Look,
+    finding: &dyn Fn(FindingKind, String) -> Finding,
+) {
+    for (phase, state) in phases.into_iter().flatten() {
         match state {
             PhaseState::Done => {}
             PhaseState::Owed => {

@@ -233,6 +233,14 @@ impl MadeKind {
 }
 
 impl MachineState {
+    /// The declared phases of `slot` and where they stand, if it has a row of either kind.
+    pub fn phases(&self, slot: &SlotName) -> Option<&BTreeMap<Phase, PhaseState>> {
+        match slot.version() {
+            Some(_) => self.slots.get(slot).map(|row| &row.phases),
+            None => self.clones.get(slot).map(|row| &row.phases),
+        }
+    }
+
     /// Reads the text of a `slots.toml`.
     ///
     /// # Errors
