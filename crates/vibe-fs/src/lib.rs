@@ -40,4 +40,4 @@ pub use system::{
     boot_id, canonical_directory, create_directory, create_directory_all, fits, may_write,
     path_limit, sync_directory, touch,
 };
-pub use walk::{RawEntry, list_dir, read_link, walk};
+pub use walk::{RawEntry, bytes_below, list_dir, read_link, walk};

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::FsError;
-use crate::stat::{Stat, permissions_of};
+use crate::stat::{EntryKind, Stat, permissions_of};
 
 /// One entry found in a directory or tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +82,15 @@ fn name_bytes(entry: &RawEntry) -> &[u8] {
     entry.relative.as_os_str().as_encoded_bytes()
 }
 
+/// The bytes of all files below `root`, as far as they can be looked at: for a report of what is
+/// about to be removed, which others may be removing as well.
+pub fn bytes_below(root: &Path) -> u64 {
+    walk(root)
+        .filter_map(Result::ok)
+        .filter(|entry| entry.stat.kind == EntryKind::File)
+        .fold(0, |sum, entry| sum.saturating_add(entry.stat.size))
+}
+
 /// Where the symbolic link `path` points, as it is written.
 pub fn read_link(path: &Path) -> Result<PathBuf, FsError> {
     std::fs::read_link(path).map_err(FsError::at("read the link", path))
@@ -91,7 +100,6 @@ pub fn read_link(path: &Path) -> Result<PathBuf, FsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::EntryKind;
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
@@ -123,6 +131,19 @@ mod tests {
         assert_eq!(names(&listed), ["a", "b", "b-x", "caf\\xE9\\n", "z"]);
         assert_eq!(listed[0], entries[0]);
         assert_eq!(walk(&at("z")).count(), 0, "a link is not entered");
+    }
+
+    #[test]
+    fn the_bytes_of_a_directory_are_those_of_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::write(at("a/b/file"), "12345").unwrap();
+        fs::write(at("a/file"), "123").unwrap();
+        symlink("b", at("a/link")).unwrap();
+        assert_eq!(bytes_below(&at("a")), 8);
+        assert_eq!(bytes_below(&at("a/link")), 0);
+        assert_eq!(bytes_below(&at("absent")), 0);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use vibe_core::TreeId;
-use vibe_fs::{EntryKind, FileLock, remove_empty_directory, remove_file_if, remove_tree, stat_of};
+use vibe_core::{Cancellation, TreeId};
+use vibe_fs::{
+    EntryKind, FileLock, bytes_below, remove_empty_directory, remove_file_if, remove_tree, stat_of,
+};
 
 use crate::error::StoreError;
 use crate::layout::{OWN_NAMES, VERSION_DIRECTORY, digits};
@@ -14,6 +16,9 @@ use crate::usage::{Attempt, exclusive, try_exclusive};
 
 /// Where the file system has no locks, a tree used within this time may be in use now.
 const SAFE_AGE: Duration = Duration::from_hours(48);
+/// Directories above a single tree in quarantine, at most: all trees moved there at once, and a
+/// shard. Between two trees a removal can be interrupted.
+const LEVELS: usize = 2;
 
 /// What garbage collection keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,45 +40,73 @@ pub struct GcOutcome {
     pub staging: usize,
     /// Damaged trees that were in quarantine.
     pub quarantined: usize,
+    /// The bytes of what was in staging and in quarantine.
+    pub rubbish_bytes: u64,
     /// Whether another run uses the store, so that no tree was removed.
     pub in_use: bool,
+    /// Whether the user interrupted before all was removed.
+    pub interrupted: bool,
+}
+
+/// What cleaning removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CleanOutcome {
+    /// How many trees there were.
+    pub trees: usize,
+    /// The bytes of their files, by their listings.
+    pub bytes: u64,
+    /// The bytes of what was in staging and in quarantine.
+    pub rubbish_bytes: u64,
+    /// Whether the user interrupted before all was removed. No tree is left then, only rubbish.
+    pub interrupted: bool,
 }
 
 impl Store {
     /// Removes the trees that `policy` does not keep, what killed runs left, and what is in
-    /// quarantine. Never waits for a run that uses the store: then no tree is removed.
-    pub fn gc(&self, policy: GcPolicy) -> Result<GcOutcome, StoreError> {
+    /// quarantine. Never waits for a run that uses the store: then no tree is removed. What an
+    /// interrupt leaves lies in quarantine.
+    ///
+    /// # Errors
+    /// Something cannot be listed, moved or removed.
+    pub fn gc(&self, policy: GcPolicy, cancel: &Cancellation) -> Result<GcOutcome, StoreError> {
         let mut outcome = GcOutcome::default();
         if !self.exists()? {
             return Ok(outcome);
         }
-        outcome.staging = sweep(&self.layout().staging)?;
-        outcome.quarantined = list_or_nothing(&self.layout().quarantine)?.len();
+        let swept = sweep(&self.layout().staging)?;
+        let quarantine = &self.layout().quarantine;
+        outcome.staging = swept.directories;
+        outcome.quarantined = list_or_nothing(quarantine)?.len();
+        outcome.rubbish_bytes = swept.bytes.saturating_add(bytes_below(quarantine));
         match try_exclusive(&self.layout().lock, "vibe cache gc")? {
             Attempt::Busy => outcome.in_use = true,
-            Attempt::Held(_lock) => self.take_out(policy.unused_for, &mut outcome)?,
+            Attempt::Held(_lock) => self.take_out(policy.unused_for, cancel, &mut outcome)?,
             Attempt::Unlocked => {
-                self.take_out(policy.unused_for.max(SAFE_AGE), &mut outcome)?;
+                self.take_out(policy.unused_for.max(SAFE_AGE), cancel, &mut outcome)?;
             }
         }
         outcome.kept = self.trees()?.len();
-        for entry in list_or_nothing(&self.layout().quarantine)? {
-            discard(&self.layout().quarantine.join(entry.relative))?;
-        }
+        outcome.interrupted |= !remove_below(quarantine, LEVELS, cancel)?;
         Ok(outcome)
     }
 
     /// Moves the trees not used within `age` to quarantine, which takes one rename each.
-    fn take_out(&self, age: Duration, outcome: &mut GcOutcome) -> Result<(), StoreError> {
+    fn take_out(
+        &self,
+        age: Duration,
+        cancel: &Cancellation,
+        outcome: &mut GcOutcome,
+    ) -> Result<(), StoreError> {
         let _moving = exclusive(&self.layout().quarantine_lock, "vibe cache gc")?;
         for tree in self.trees()? {
+            if cancel.is_cancelled() {
+                outcome.interrupted = true;
+                break;
+            }
             if age_of(self.used(tree)?).is_none_or(|unused| unused < age) {
                 continue;
             }
-            let bytes = match self.read_listing(tree)? {
-                Some(Ok(listing)) => listing.bytes(),
-                None | Some(Err(_)) => 0,
-            };
+            let bytes = self.bytes_of(tree)?;
             self.take_away(&self.layout().tree(tree), &digits(tree))?;
             outcome.bytes = outcome.bytes.saturating_add(bytes);
             outcome.removed.push(tree);
@@ -81,11 +114,23 @@ impl Store {
         Ok(())
     }
 
+    /// The bytes of the files of `tree`, if its listing can be used.
+    fn bytes_of(&self, tree: TreeId) -> Result<u64, StoreError> {
+        Ok(match self.read_listing(tree)? {
+            Some(Ok(listing)) => listing.bytes(),
+            None | Some(Err(_)) => 0,
+        })
+    }
+
     /// Removes everything that is ours below the root, and the root if it is empty then. Nothing is
     /// removed if anything there is not part of a store, or another run uses it. Stores of another
     /// layout stay.
-    pub fn clean(&self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::NotAStore`], [`StoreError::InUse`]; something cannot be moved or removed.
+    pub fn clean(&self, cancel: &Cancellation) -> Result<CleanOutcome, StoreError> {
         let layout = self.layout();
+        let mut outcome = CleanOutcome::default();
         check_names(&layout.root, is_layout)?;
         match stat_of(&layout.base)?.map(|stat| stat.kind) {
             Some(EntryKind::Directory) => {}
@@ -95,7 +140,7 @@ impl Store {
             }
             None => {
                 remove_empty_directory(&layout.root)?;
-                return Ok(());
+                return Ok(outcome);
             }
         }
         check_names(&layout.base, |name| OWN_NAMES.contains(&name))?;
@@ -108,11 +153,21 @@ impl Store {
                 });
             }
         };
+        for tree in self.trees()? {
+            outcome.trees += 1;
+            outcome.bytes = outcome.bytes.saturating_add(self.bytes_of(tree)?);
+        }
+        let rubbish = [&layout.quarantine, &layout.staging];
+        outcome.rubbish_bytes = rubbish.map(|path| bytes_below(path)).iter().sum();
         // One rename: killed in the middle, this leaves no tree that lacks files.
         if stat_of(&layout.trees)?.is_some() {
             self.take_away(&layout.trees, "trees")?;
         }
-        for directory in [&layout.quarantine, &layout.staging] {
+        for directory in rubbish {
+            if !remove_below(directory, LEVELS, cancel)? {
+                outcome.interrupted = true;
+                return Ok(outcome);
+            }
             remove_tree(directory)?;
         }
         for file in [&layout.quarantine_lock, &layout.lock] {
@@ -121,8 +176,31 @@ impl Store {
         drop(lock);
         remove_empty_directory(&layout.base)?;
         remove_empty_directory(&layout.root)?;
-        Ok(())
+        Ok(outcome)
     }
+}
+
+/// Removes what is in `directory`, one by one down to `levels` below it, until the user interrupts;
+/// whether all of it was removed.
+fn remove_below(
+    directory: &Path,
+    levels: usize,
+    cancel: &Cancellation,
+) -> Result<bool, StoreError> {
+    for entry in list_or_nothing(directory)? {
+        if cancel.is_cancelled() {
+            return Ok(false);
+        }
+        let path = directory.join(&entry.relative);
+        let is_directory = entry.stat.kind == EntryKind::Directory;
+        // What cannot be listed is opened up, or named, when it is removed as a whole.
+        let is_divided = levels > 0 && is_directory && list_or_nothing(&path).is_ok();
+        if is_divided && !remove_below(&path, levels - 1, cancel)? {
+            return Ok(false);
+        }
+        discard(&path)?;
+    }
+    Ok(true)
 }
 
 /// Removes `path`, which another run may be removing as well.
@@ -163,7 +241,8 @@ mod tests {
 
     fn gc(world: &World, days: u32) -> GcOutcome {
         let unused_for = DAY * days;
-        world.store().gc(GcPolicy { unused_for }).unwrap()
+        let policy = GcPolicy { unused_for };
+        world.store().gc(policy, &Cancellation::new()).unwrap()
     }
 
     fn make_unused(world: &World, tree: TreeId, days: u32) {
@@ -174,7 +253,7 @@ mod tests {
     fn a_store_that_does_not_exist_is_not_made() {
         let world = World::new();
         assert_eq!(gc(&world, 0), GcOutcome::default());
-        world.store().clean().unwrap();
+        world.store().clean(&Cancellation::new()).unwrap();
         assert!(!world.root().exists());
     }
 
@@ -219,8 +298,12 @@ mod tests {
         let staged = store.stage().unwrap();
         fs::create_dir(world.at("staging/dead")).unwrap();
         fs::write(world.at("staging/dead/owner"), "").unwrap();
+        fs::write(world.at("staging/dead/file"), "half").unwrap();
+        let quarantined = bytes_below(&world.at("quarantine"));
+        assert!(quarantined > 15, "{quarantined}");
         let outcome = gc(&world, 30);
         assert_eq!((outcome.staging, outcome.quarantined), (1, 1));
+        assert_eq!(outcome.rubbish_bytes, quarantined + 4);
         assert!(outcome.in_use, "the tree in staging is being added");
         assert_eq!(world.names("quarantine"), [""; 0]);
         staged.finish().unwrap();
@@ -235,7 +318,7 @@ mod tests {
         let outcome = gc(&world, 0);
         assert!(outcome.in_use);
         assert_eq!((outcome.removed.len(), outcome.kept), (0, 1));
-        let error = world.store().clean().unwrap_err();
+        let error = world.store().clean(&Cancellation::new()).unwrap_err();
         assert!(matches!(error, StoreError::InUse { .. }), "{error}");
         assert!(world.store().get(id).unwrap().is_some());
         drop(usage);
@@ -288,7 +371,11 @@ mod tests {
             assert!(damaged.proved(&relative("README.md")).is_err());
             crate::testing::set_mode(&world.at("quarantine"), 0o555);
             let policy = GcPolicy { unused_for: DAY };
-            let error = world.store().gc(policy).unwrap_err().to_string();
+            let error = world
+                .store()
+                .gc(policy, &Cancellation::new())
+                .unwrap_err()
+                .to_string();
             assert!(error.starts_with("could not remove /"), "{error}");
             assert!(error.contains("quarantine"), "{error}");
             crate::testing::set_mode(&world.at("quarantine"), 0o755);
@@ -303,7 +390,12 @@ mod tests {
         overwrite(&world.file(damaged.id(), "README.md"), "ruin me");
         assert!(damaged.proved(&relative("README.md")).is_err());
         put(&store, &PACKAGE);
-        store.clean().unwrap();
+        let outcome = store.clean(&Cancellation::new()).unwrap();
+        assert_eq!((outcome.trees, outcome.bytes), (1, 15));
+        assert!(
+            outcome.rubbish_bytes > 15 && !outcome.interrupted,
+            "{outcome:?}"
+        );
         assert!(!world.root().exists());
         assert!(world.root().parent().unwrap().is_dir());
         put(&store, &PACKAGE);
@@ -311,11 +403,32 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupted_removal_leaves_rubbish_and_no_tree_that_lacks_files() {
+        let interrupted = Cancellation::new();
+        interrupted.interrupt();
+        let world = World::new();
+        let store = world.store();
+        let id = put(&store, &PACKAGE).id();
+        let policy = GcPolicy {
+            unused_for: Duration::ZERO,
+        };
+        let outcome = store.gc(policy, &interrupted).unwrap();
+        assert_eq!((outcome.removed.len(), outcome.kept), (0, 1));
+        assert!(outcome.interrupted && store.get(id).unwrap().is_some());
+        assert!(store.clean(&interrupted).unwrap().interrupted);
+        assert!(store.get(id).unwrap().is_none());
+        assert_eq!(world.names("quarantine").len(), 1);
+        assert!(store.gc(policy, &interrupted).unwrap().interrupted);
+        assert_eq!(gc(&world, 30).quarantined, 1);
+        assert_eq!(world.names("quarantine"), [""; 0]);
+    }
+
+    #[test]
     fn a_store_of_another_layout_is_not_cleaned() {
         let world = World::new();
         put(&world.store(), &PACKAGE);
         fs::create_dir(world.root().join("v2")).unwrap();
-        world.store().clean().unwrap();
+        world.store().clean(&Cancellation::new()).unwrap();
         assert!(world.root().join("v2").is_dir() && !world.at("").exists());
     }
 
@@ -326,7 +439,7 @@ mod tests {
             let id = put(&world.store(), &PACKAGE).id();
             let path = world.root().join(strange);
             fs::write(&path, "mine").unwrap();
-            let error = world.store().clean().unwrap_err();
+            let error = world.store().clean(&Cancellation::new()).unwrap_err();
             assert!(error.to_string().contains(strange), "{error}");
             assert!(path.is_file() && world.store().get(id).unwrap().is_some());
         }
@@ -339,7 +452,7 @@ mod tests {
         put(&other.store(), &PACKAGE);
         fs::create_dir_all(world.root()).unwrap();
         std::os::unix::fs::symlink(other.at(""), world.root().join("v1")).unwrap();
-        let error = world.store().clean().unwrap_err();
+        let error = world.store().clean(&Cancellation::new()).unwrap_err();
         assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
         assert_eq!(other.store().entries().unwrap().len(), 1);
     }
@@ -348,7 +461,7 @@ mod tests {
     fn a_store_that_was_cleaned_is_locked_anew() {
         let world = World::new();
         put(&world.store(), &PACKAGE);
-        world.store().clean().unwrap();
+        world.store().clean(&Cancellation::new()).unwrap();
         let id = put(&world.store(), &PACKAGE).id();
         let usage = world.store().use_shared().unwrap();
         assert!(gc(&world, 0).in_use);

@@ -66,7 +66,7 @@ mod testing;
 mod usage;
 mod verify;
 
-pub use collect::{GcOutcome, GcPolicy};
+pub use collect::{CleanOutcome, GcOutcome, GcPolicy};
 pub use error::{Damage, DamagedFile, DamagedTree, Fault, StoreError};
 pub use listing::ListingError;
 pub use staged::StagedTree;

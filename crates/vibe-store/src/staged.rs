@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use vibe_core::limits::RECORD_BYTES;
 use vibe_core::{RelPath, Sha256Digest, Tree, TreeId, TreeRow};
 use vibe_fs::{
-    EntryKind, FileLock, FsError, LockOutcome, RawEntry, Stat, copy_sealed, create_directory,
-    create_directory_all, create_parents, remove_tree, rename_over, stat_of,
+    EntryKind, FileLock, FsError, LockOutcome, RawEntry, Stat, bytes_below, copy_sealed,
+    create_directory, create_directory_all, create_parents, remove_tree, rename_over, stat_of,
 };
 
 use crate::FILE_MTIME_SECONDS;
@@ -232,20 +232,32 @@ fn own_directory(staging: &Path) -> Result<(TempDir, Option<FileLock>), StoreErr
     })
 }
 
-/// Removes what killed runs left in `staging`, and returns how many directories that were. What
-/// cannot be removed stays for another time.
-pub(crate) fn sweep(staging: &Path) -> Result<usize, StoreError> {
-    let mut removed = 0;
+/// What killed runs had left.
+#[derive(Debug, Default)]
+pub(crate) struct Swept {
+    /// How many directories.
+    pub(crate) directories: usize,
+    /// The bytes of their files.
+    pub(crate) bytes: u64,
+}
+
+/// Removes what killed runs left in `staging`. What cannot be removed stays for another time.
+pub(crate) fn sweep(staging: &Path) -> Result<Swept, StoreError> {
+    let mut swept = Swept::default();
     for entry in list_or_nothing(staging)? {
         let path = staging.join(&entry.relative);
         if let Some(_guard) = abandoned(&path, &entry) {
+            let bytes = bytes_below(&path);
             match remove_tree(&path) {
-                Ok(()) => removed += 1,
+                Ok(()) => {
+                    swept.directories += 1;
+                    swept.bytes = swept.bytes.saturating_add(bytes);
+                }
                 Err(error) => tracing::debug!("{error}"),
             }
         }
     }
-    Ok(removed)
+    Ok(swept)
 }
 
 /// Whether nobody works in the directory `path`, with the lock that proves it.

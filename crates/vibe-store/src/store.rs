@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use vibe_core::TreeId;
 use vibe_core::limits::RECORD_BYTES;
+use vibe_core::{RelPath, TreeId};
 use vibe_fs::{
     EntryKind, FsError, RawEntry, ReadError, boot_id, create_new_file, list_dir, may_write,
     read_if_exists, stat_of, touch,
@@ -170,6 +170,19 @@ impl Store {
         Ok(entries)
     }
 
+    /// The content of the file `path` of `tree`, for a look that changes nothing: no use is noted,
+    /// and no damage moved away. `None` if it is not there, has more than `limit` bytes, or is not
+    /// what the listing says.
+    pub fn peek(&self, tree: TreeId, path: &RelPath, limit: u64) -> Option<Vec<u8>> {
+        let listing = self.read_listing(tree).ok()??.ok()?;
+        StoredTree::new(self.clone(), tree, listing).peek(path, limit)
+    }
+
+    /// Where `tree` lies, or would lie: for a message on what to remove by hand.
+    pub fn directory_of(&self, tree: TreeId) -> PathBuf {
+        self.layout().tree(tree)
+    }
+
     /// The identities that have a directory.
     pub(crate) fn trees(&self) -> Result<Vec<TreeId>, StoreError> {
         let mut trees = Vec::new();
@@ -329,8 +342,6 @@ mod tests {
         assert!(matches!(error, StoreError::NotInTree { .. }), "{error}");
     }
 
-    use vibe_core::RelPath;
-
     /// Whether a tree whose listing became `change(listing)` is refused as `expected`.
     fn check_listing(change: impl Fn(&str) -> String, expected: ListingError) {
         let world = World::new();
@@ -476,6 +487,25 @@ mod tests {
         );
         overwrite_hidden(&store.layout().listing(ids[0]), "");
         assert_eq!(store.entries().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_peek_shows_sound_files_only_and_changes_nothing() {
+        let world = World::new();
+        let store = world.store();
+        let id = put(&store, &PACKAGE).id();
+        make_old(&store.layout().listing(id), Duration::from_hours(99));
+        overwrite_hidden(&world.file(id, "hooks/same"), "ruin");
+        let before = world.snapshot();
+        let peek = |path: &str, limit| store.peek(id, &relative(path), limit);
+        assert_eq!(peek("README.md", 7).unwrap(), b"read me");
+        assert_eq!(peek("README.md", 6), None);
+        assert_eq!(peek("hooks/same", 100), None, "other content");
+        assert_eq!(peek("hooks", 100), None);
+        assert_eq!(store.peek(Tree::default().id(), &relative("x"), 9), None);
+        assert_eq!(world.snapshot(), before);
+        assert_eq!(store.take_quarantined(), []);
+        assert!(store.directory_of(id).join("listing").is_file());
     }
 
     #[cfg(target_os = "linux")]

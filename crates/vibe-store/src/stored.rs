@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use vibe_core::hook::HostOs;
-use vibe_core::{RelPath, Tree, TreeId, TreeRow};
-use vibe_fs::{CopyError, EntryKind, Stat, hash_file, seal_again, sealed_stat_of, stat_of};
+use vibe_core::{RelPath, Sha256Digest, Tree, TreeId, TreeRow};
+use vibe_fs::{
+    CopyError, EntryKind, Stat, hash_file, read_if_exists, seal_again, sealed_stat_of, stat_of,
+};
 
 use crate::FILE_MTIME_SECONDS;
 use crate::error::{Damage, DamagedFile, Fault, StoreError};
@@ -110,6 +112,13 @@ impl StoredTree {
             None => Ok(place),
             Some(fault) => self.give_up(path, fault).map(|()| place),
         }
+    }
+
+    /// The content of `path`, if it is there with at most `limit` bytes, and as listed.
+    pub(crate) fn peek(&self, path: &RelPath, limit: u64) -> Option<Vec<u8>> {
+        let row = self.file(path)?.row;
+        let bytes = read_if_exists(&path.under(&self.files), limit).ok()??;
+        (Sha256Digest::of(&bytes) == row.digest).then_some(bytes)
     }
 
     /// Moves the tree away because of `path`, unless that was put right meanwhile.

@@ -172,9 +172,12 @@ fn a_killed_process_leaves_only_staging_which_the_next_one_removes() {
     wait_until_ready(&mut child);
     let store = Store::new(root.clone());
     let before = store
-        .gc(GcPolicy {
-            unused_for: std::time::Duration::ZERO,
-        })
+        .gc(
+            GcPolicy {
+                unused_for: std::time::Duration::ZERO,
+            },
+            &Cancellation::new(),
+        )
         .unwrap();
     assert!(before.in_use);
     assert_eq!((before.staging, names(&staging).len()), (0, 1));
@@ -201,11 +204,11 @@ fn a_process_that_uses_the_store_finishes_beside_garbage_collection() {
     wait_until_ready(&mut child);
     let store = Store::new(root.clone());
     for _ in 0..20 {
-        assert!(store.gc(policy).unwrap().in_use);
+        assert!(store.gc(policy, &Cancellation::new()).unwrap().in_use);
     }
     child.stdin.as_mut().unwrap().write_all(b"go on\n").unwrap();
     assert_succeeds(child);
-    let outcome = store.gc(policy).unwrap();
+    let outcome = store.gc(policy, &Cancellation::new()).unwrap();
     assert_eq!((outcome.removed.len(), outcome.in_use), (1, false));
 }
 
