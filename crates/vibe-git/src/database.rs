@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use gix::bstr::ByteSlice as _;
 use gix::objs::{Kind, TreeRefIter};
 use vibe_core::text::{escape, escape_bytes, shorten};
+use vibe_fs::FileLock;
 
 use crate::error::{Cause, GitError};
 use crate::object::{BlobId, CommitId, EntryKind, TreeEntry};
@@ -47,12 +48,15 @@ pub struct Database {
     /// Handles that no thread uses now, kept because of what they have cached.
     idle: Mutex<Vec<gix::Repository>>,
     repository: String,
+    /// Keeps a repository of the cache from being removed.
+    usage: Option<FileLock>,
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database")
             .field("repository", &self.repository)
+            .field("usage", &self.usage)
             .finish_non_exhaustive()
     }
 }
@@ -74,9 +78,15 @@ impl Database {
                 shared,
                 idle: Mutex::default(),
                 repository,
+                usage: None,
             }),
             Err(source) => Err(GitError::NotARepository { repository, source }),
         }
+    }
+
+    /// The same, holding the lock of those who read from the cache.
+    pub(crate) fn held_by(self, usage: Option<FileLock>) -> Self {
+        Self { usage, ..self }
     }
 
     /// What errors call this repository: its URL without credentials, or its path.

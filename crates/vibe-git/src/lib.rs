@@ -1,6 +1,7 @@
 //! Everything that speaks git: objects and remotes through gix, and the one place that starts the
 //! git program on a work tree. No other crate sees a type of gix.
 
+mod cache;
 mod child;
 mod connect;
 mod control;
@@ -22,6 +23,7 @@ mod transfer;
 mod watch;
 mod work_tree;
 
+pub use cache::{CacheError, CacheRemoval, CachedRepository, GitCache, RemovedRepositories};
 pub use database::{Database, TreeLimits};
 pub use error::{Cause, GitError};
 pub use gitmodules::{SubmoduleRow, read_gitmodules};

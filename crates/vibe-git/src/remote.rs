@@ -2,10 +2,11 @@
 //! repository of the cache.
 //!
 //! A cache repository has no work tree and no configuration but ours. One process at a time writes
-//! to it, under a lock; readers need none, because packs appear whole and are never changed. What
-//! was fetched is kept by references of ours (`refs/vibe/`), never by the server's names, so that
-//! a branch can be rewritten or turned into a directory. A cache that turns out to be damaged is
-//! made anew beside the old one and replaces it only when the fetch into it succeeds.
+//! to it, under a lock; readers need none of that kind, because packs appear whole and are never
+//! changed, but they keep repositories from being removed (`cache.rs`). What was fetched is kept by
+//! references of ours (`refs/vibe/`), never by the server's names, so that a branch can be
+//! rewritten or turned into a directory. A cache that turns out to be damaged is made anew beside
+//! the old one and replaces it only when the fetch into it succeeds.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use vibe_fs::{
     list_dir, read_holder, remove_file_if, remove_tree, rename_over,
 };
 
+use crate::cache::{DESCRIPTION, DIGITS, USE_LOCK, note_use, try_use};
 use crate::connect::Destination;
 use crate::database::Database;
 use crate::error::{Cause, GitError};
@@ -90,7 +92,7 @@ impl<'a> Remotes<'a> {
             return database.refs();
         }
         self.check_online(url)?;
-        self.prepare_directory(url)?;
+        let _usage = self.prepare_directory(url)?;
         self.list(url)
     }
 
@@ -113,19 +115,27 @@ impl<'a> Remotes<'a> {
             Wanted::Revision(text) => text.parse().map_or(wanted, Wanted::Commit),
             other => other,
         };
-        if let Some(found) = self.in_cache(url, wanted) {
-            return Ok(found);
+        let path = self.path_of(url);
+        let usage = self.use_cache(url)?;
+        if let Some((database, commit)) = self.in_cache(url, wanted) {
+            note_use(&path);
+            return Ok((database.held_by(usage), commit));
         }
         self.check_online(url)?;
-        self.prepare_directory(url)?;
-        let path = self.path_of(url);
+        // The directory may have been removed after we looked in it without a lock.
+        let usage = match usage {
+            Some(usage) => Some(usage),
+            None => self.prepare_directory(url)?,
+        };
         let lock = self.lock(url, &path)?;
-        // Another process may have fetched it while we waited.
-        if let Some(found) = self.in_cache(url, wanted) {
-            return Ok(found);
-        }
         let cache = Cache { path, lock };
-        self.fetch_locked(url, wanted, &cache)
+        // Another process may have fetched it while we waited.
+        let (database, commit) = match self.in_cache(url, wanted) {
+            Some(found) => found,
+            None => self.fetch_locked(url, wanted, &cache)?,
+        };
+        note_use(&cache.path);
+        Ok((database.held_by(usage), commit))
     }
 
     /// The repository of `url` as far as it is here: the local one, or the cache. Needs no
@@ -136,8 +146,12 @@ impl<'a> Remotes<'a> {
     pub fn cached(&self, url: &RemoteUrl) -> Result<Option<Database>, GitError> {
         match self.local(url)? {
             Some(database) => Ok(Some(database)),
-            // One that cannot be opened is made anew by the next fetch.
-            None => Ok(Database::open_as(&self.path_of(url), url.to_string()).ok()),
+            None => {
+                let usage = self.use_cache(url)?;
+                // One that cannot be opened is made anew by the next fetch.
+                let database = Database::open_as(&self.path_of(url), url.to_string()).ok();
+                Ok(database.map(|database| database.held_by(usage)))
+            }
         }
     }
 
@@ -150,7 +164,7 @@ impl<'a> Remotes<'a> {
         if url.is_local() {
             return Ok(());
         }
-        self.prepare_directory(url)?;
+        let _usage = self.prepare_directory(url)?;
         let path = self.path_of(url);
         let _lock = self.lock(url, &path)?;
         remove_tree(&path).map_err(|error| removal_failed(url, &path, &error))
@@ -192,8 +206,20 @@ impl<'a> Remotes<'a> {
         Some((database, commit))
     }
 
-    fn prepare_directory(&self, url: &RemoteUrl) -> Result<(), GitError> {
-        create_directory_all(self.options.cache).map_err(|source| cache_failed(url, source))
+    /// Makes the directory of the cache, in which nothing is removed as long as what this returns
+    /// is held.
+    fn prepare_directory(&self, url: &RemoteUrl) -> Result<Option<FileLock>, GitError> {
+        let directory = self.options.cache;
+        self.wait_for(url, &directory.join(USE_LOCK), || {
+            create_directory_all(directory)?;
+            Ok(try_use(directory))
+        })
+    }
+
+    /// The same for a directory that need not exist, and is not made.
+    fn use_cache(&self, url: &RemoteUrl) -> Result<Option<FileLock>, GitError> {
+        let directory = self.options.cache;
+        self.wait_for(url, &directory.join(USE_LOCK), || Ok(try_use(directory)))
     }
 
     /// Where the cache of `url` is: a label for people and a digest of the whole URL.
@@ -205,19 +231,33 @@ impl<'a> Remotes<'a> {
         let digest = Sha256Digest::of(url.as_str().as_bytes()).to_string();
         self.options
             .cache
-            .join(format!("{label}-{}", &digest[..32]))
+            .join(format!("{label}-{}", &digest[..DIGITS]))
     }
 
     /// Waits for the lock of the cache repository at `path`.
     fn lock(&self, url: &RemoteUrl, path: &Path) -> Result<Option<Arc<FileLock>>, GitError> {
-        let lock = path.with_extension("lock");
+        let path = path.with_extension("lock");
+        let attempt = || match FileLock::try_exclusive(&path, self.options.holder)? {
+            // Who removed the repository has removed the file that we hold.
+            LockOutcome::Held(lock) if !lock.is_at(&path)? => Ok(LockOutcome::Busy),
+            outcome => Ok(outcome),
+        };
+        let lock = self.wait_for(url, &path, attempt)?;
+        Ok(lock.map(Arc::new))
+    }
+
+    /// Tries to take the lock `path` until it is had; `None` where there are no locks.
+    fn wait_for(
+        &self,
+        url: &RemoteUrl,
+        path: &Path,
+        attempt: impl Fn() -> Result<LockOutcome, FsError>,
+    ) -> Result<Option<FileLock>, GitError> {
         let since = Instant::now();
         let mut is_told = false;
         loop {
-            let outcome = FileLock::try_exclusive(&lock, self.options.holder)
-                .map_err(|source| cache_failed(url, source))?;
-            match outcome {
-                LockOutcome::Held(lock) => return Ok(Some(Arc::new(lock))),
+            match attempt().map_err(|source| cache_failed(url, source))? {
+                LockOutcome::Held(lock) => return Ok(Some(lock)),
                 LockOutcome::Unsupported => return Ok(None),
                 LockOutcome::Busy => {}
             }
@@ -227,7 +267,7 @@ impl<'a> Remotes<'a> {
                 });
             }
             if !is_told && since.elapsed() >= LOCK_SILENCE {
-                is_told = self.tell_holder(&lock);
+                is_told = self.tell_holder(path);
             }
             std::thread::sleep(LOCK_POLL);
         }
@@ -253,7 +293,7 @@ impl<'a> Remotes<'a> {
         let existed = cache.path.is_dir();
         match existed {
             true => remove_leftovers(&cache.path).map_err(failed)?,
-            false => create_repository(&cache.path).map_err(failed)?,
+            false => create_repository(&cache.path, url).map_err(failed)?,
         }
         match self.attempt(url, wanted, cache) {
             Err(error) if !existed => {
@@ -280,7 +320,7 @@ impl<'a> Remotes<'a> {
         let remove =
             |path: &Path| remove_tree(path).map_err(|error| removal_failed(url, path, &error));
         remove(&path)?;
-        create_repository(&path).map_err(|source| cache_failed(url, source))?;
+        create_repository(&path, url).map_err(|source| cache_failed(url, source))?;
         let fresh = Cache {
             path,
             lock: cache.lock.clone(),
@@ -580,9 +620,9 @@ fn removal_failed(url: &RemoteUrl, path: &Path, error: &RemoveError) -> GitError
     }
 }
 
-/// Makes an empty bare repository at `path`, which appears whole. It names no hooks, no template
-/// and nothing else that could act.
-fn create_repository(path: &Path) -> Result<(), FsError> {
+/// Makes an empty bare repository of `url` at `path`, which appears whole. It names no hooks, no
+/// template and nothing else that could act.
+fn create_repository(path: &Path, url: &RemoteUrl) -> Result<(), FsError> {
     let staging = path.with_extension("staging");
     let failed = |error: RemoveError| {
         FsError::new("remove", &staging, std::io::Error::other(error.to_string()))
@@ -595,6 +635,7 @@ fn create_repository(path: &Path) -> Result<(), FsError> {
     for (name, content) in [
         ("HEAD", b"ref: refs/heads/none\n".as_slice()),
         ("config", config),
+        (DESCRIPTION, format!("{url}\n").as_bytes()),
     ] {
         create_new_file(&staging.join(name), content)?;
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use vibe_testkit::{GitDaemon, GitHttpServer, GitRepository, HttpOptions, SshServer, Wants};
 
 use super::*;
+use crate::cache::{CachedRepository, GitCache, RemovedRepositories};
 use crate::database::TreeLimits;
 use crate::testing::World;
 
@@ -827,4 +828,169 @@ fn a_cache_that_is_forgotten_is_fetched_anew() {
     let local = RemoteUrl::parse(&source.file_url()).unwrap();
     setting.with(|remotes| remotes.forget(&local)).unwrap();
     assert_eq!(setting.content(local.as_str(), Wanted::Default), "one");
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+impl Setting {
+    fn cached(&self) -> Vec<CachedRepository> {
+        GitCache::new(self.cache()).repositories().unwrap()
+    }
+
+    /// Removes what was not used for so many days; `None` where the cache is in use.
+    fn remove_unused(&self, days: u32) -> Option<RemovedRepositories> {
+        let cache = GitCache::new(self.cache());
+        let removal = cache.begin_removal(&self.holder).unwrap()?;
+        Some(removal.remove_unused(DAY * days, &self.cancel).unwrap())
+    }
+
+    /// What lies in the directory of the cache.
+    fn names(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.cache()) else {
+            return Vec::new();
+        };
+        let name = |entry: std::fs::DirEntry| entry.file_name().into_string().unwrap();
+        let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Makes the last use of the repository at `path` so many days old.
+fn make_unused(path: &Path, days: u32) {
+    let file = std::fs::File::options().write(true).open(path.join("HEAD"));
+    let time = std::time::SystemTime::now() - DAY * days;
+    file.unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn a_cache_is_listed_with_the_url_size_and_last_use_of_each_repository() {
+    let setting = Setting::new();
+    assert_eq!(setting.cached(), []);
+    assert_eq!(
+        setting.remove_unused(0),
+        Some(RemovedRepositories::default())
+    );
+    assert!(!setting.cache().exists());
+    let source = setting.source();
+    let content: String = (0..2_000_u32).map(|n| format!("{}", n.pow(2))).collect();
+    let commit = committed(&source, &content);
+    let daemon = GitDaemon::start(&setting.served());
+    let url = daemon.url("source");
+    setting.fetch(&url, Wanted::Commit(commit)).unwrap();
+    let cached = setting.cached();
+    assert_eq!(cached.len(), 1);
+    assert!(cached[0].name.starts_with("source-"), "{cached:?}");
+    assert_eq!(cached[0].url.as_deref(), Some(url.as_str()));
+    assert!(cached[0].bytes > 2_000, "{cached:?}");
+    let age = |used: std::time::SystemTime| used.elapsed().unwrap_or_default();
+    assert!(age(cached[0].used) < DAY);
+    make_unused(&setting.only_cache(), 40);
+    assert!(age(setting.cached()[0].used) > DAY * 39);
+    std::fs::remove_file(setting.only_cache().join("description")).unwrap();
+    assert_eq!(setting.cached()[0].url, None);
+}
+
+#[test]
+fn a_repository_is_removed_when_nobody_has_used_it_for_long_and_nobody_reads() {
+    let setting = Setting::new();
+    let source = setting.source();
+    let commit = committed(&source, "one");
+    let daemon = GitDaemon::start(&setting.served());
+    let url = daemon.url("source");
+    let wanted = Wanted::Commit(commit);
+    drop(setting.fetch(&url, wanted).unwrap());
+    assert_eq!(setting.remove_unused(30).unwrap().kept, 1);
+    make_unused(&setting.only_cache(), 31);
+    let (database, _) = setting.fetch(&url, wanted).unwrap();
+    assert_eq!(setting.remove_unused(0), None, "it is read");
+    let content = database.blob_at(&commit, "a.md", 99).unwrap();
+    assert_eq!(content.unwrap(), b"one");
+    drop(database);
+    let kept = setting.remove_unused(30).unwrap();
+    assert_eq!((kept.kept, kept.removed.len()), (1, 0), "a use was noted");
+    make_unused(&setting.only_cache(), 31);
+    let removed = setting.remove_unused(30).unwrap();
+    assert_eq!(removed.removed[0].url.as_deref(), Some(url.as_str()));
+    assert_eq!((removed.kept, removed.in_use), (0, false));
+    assert_eq!(setting.names(), ["use.lock"]);
+    assert_eq!(setting.content(&url, wanted), "one");
+}
+
+#[test]
+fn a_transfer_that_goes_on_keeps_its_repository_and_what_was_left_goes() {
+    let setting = Setting::new();
+    let source = setting.source();
+    committed(&source, "one");
+    let daemon = GitDaemon::start(&setting.served());
+    let url = daemon.url("source");
+    drop(setting.fetch(&url, Wanted::Default).unwrap());
+    let path = setting.only_cache();
+    let lock = FileLock::try_exclusive(&path.with_extension("lock"), &setting.holder).unwrap();
+    assert!(matches!(lock, LockOutcome::Held(_)));
+    let busy = setting.remove_unused(0).unwrap();
+    assert!(busy.in_use && busy.removed.is_empty() && path.is_dir());
+    drop(lock);
+    for extension in ["new", "staging", "gone"] {
+        let left = path.with_extension(extension);
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("file"), "12345").unwrap();
+    }
+    setting.cancel.interrupt();
+    let interrupted = setting.remove_unused(0).unwrap();
+    assert!(interrupted.interrupted && interrupted.leftovers == 0);
+    assert_eq!(setting.cached().len(), 1);
+    let fresh = Cancellation::new();
+    let cache = GitCache::new(setting.cache());
+    let removal = cache.begin_removal(&setting.holder).unwrap().unwrap();
+    let outcome = removal.remove_unused(DAY, &fresh).unwrap();
+    assert_eq!((outcome.leftovers, outcome.leftover_bytes), (3, 15));
+    assert_eq!((outcome.kept, outcome.removed.len()), (1, 0));
+}
+
+#[test]
+fn all_that_is_ours_goes_and_what_is_not_stays() {
+    let setting = Setting::new();
+    let source = setting.source();
+    committed(&source, "one");
+    let daemon = GitDaemon::start(&setting.served());
+    let url = daemon.url("source");
+    let clean = || {
+        drop(setting.fetch(&url, Wanted::Default).unwrap());
+        let cache = GitCache::new(setting.cache());
+        let removal = cache.begin_removal(&setting.holder).unwrap().unwrap();
+        removal.remove_all(&setting.cancel).unwrap()
+    };
+    assert_eq!(clean().removed.len(), 1);
+    assert!(!setting.cache().exists());
+    std::fs::create_dir_all(setting.cache().join("mine/objects")).unwrap();
+    std::fs::write(setting.cache().join("notes.lock"), "mine").unwrap();
+    assert_eq!(clean().removed.len(), 1);
+    assert_eq!(setting.names(), ["mine", "notes.lock"]);
+}
+
+#[test]
+fn repositories_are_removed_beside_runs_that_fetch_and_read() {
+    let setting = Setting::new();
+    let source = setting.source();
+    let commit = committed(&source, "one");
+    let daemon = GitDaemon::start(&setting.served());
+    let url = daemon.url("source");
+    let removed = std::thread::scope(|scope| {
+        let run = || {
+            for _ in 0..10 {
+                assert_eq!(setting.content(&url, Wanted::Commit(commit)), "one");
+            }
+        };
+        let runs = [scope.spawn(run), scope.spawn(run)];
+        let mut removed = 0;
+        while !runs.iter().all(|run| run.is_finished()) {
+            let outcome = setting.remove_unused(0).unwrap_or_default();
+            removed += outcome.removed.len();
+        }
+        removed
+    });
+    let last = setting.remove_unused(0).unwrap().removed.len();
+    assert!(removed + last > 0, "nothing was ever removed");
+    assert_eq!(setting.names(), ["use.lock"]);
 }
