@@ -11,6 +11,8 @@
 )]
 
 #[cfg(unix)]
+mod cache;
+#[cfg(unix)]
 mod corpus;
 #[cfg(target_os = "linux")]
 mod crash;

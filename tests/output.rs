@@ -133,6 +133,27 @@ fn the_result_of_every_command_is_as_documented() {
 }
 
 #[test]
+fn the_result_of_every_cache_command_is_as_documented() {
+    let world = world();
+    vibe(&world, &["install"]).expect(0);
+    check(
+        "The result of cache path",
+        &result(&world, &["cache", "path"], "cache path"),
+    );
+    let listed = result(&world, &["cache", "list"], "cache list");
+    check("The result of cache list", &listed);
+    check("A stored tree", &listed["trees"][0]);
+    check(
+        "The result of cache verify",
+        &result(&world, &["cache", "verify"], "cache verify"),
+    );
+    for words in [&["cache", "gc"][..], &["cache", "clean"]] {
+        let removed = result(&world, words, &words.join(" "));
+        check("The result of cache gc and cache clean", &removed);
+    }
+}
+
+#[test]
 fn every_command_fails_with_one_document_that_says_what_to_do() {
     let world = world();
     vibe(&world, &["install"]).expect(0);
@@ -382,7 +403,7 @@ fn colour_is_only_where_it_is_wanted() {
 }
 
 /// Every command as it is written.
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 18] = [
     &["init"],
     &["install"],
     &["reinstall"],
@@ -395,6 +416,12 @@ const COMMANDS: [&[&str]; 12] = [
     &["runs"],
     &["runs", "list"],
     &["runs", "show"],
+    &["cache"],
+    &["cache", "path"],
+    &["cache", "list"],
+    &["cache", "verify"],
+    &["cache", "gc"],
+    &["cache", "clean"],
 ];
 
 #[test]

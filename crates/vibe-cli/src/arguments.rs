@@ -97,6 +97,9 @@ pub(crate) enum Command {
     /// Look at past runs
     #[command(subcommand, after_help = "Example:\n  vibe runs show")]
     Runs(RunsCommand),
+    /// Look at what is kept for all projects, prove it or remove it
+    #[command(subcommand, after_help = "Example:\n  vibe cache list")]
+    Cache(CacheCommand),
 }
 
 impl Command {
@@ -114,6 +117,11 @@ impl Command {
             Command::Hooks(HooksCommand::Run(_)) => "hooks run",
             Command::Runs(RunsCommand::List) => "runs list",
             Command::Runs(RunsCommand::Show(_)) => "runs show",
+            Command::Cache(CacheCommand::Path) => "cache path",
+            Command::Cache(CacheCommand::List) => "cache list",
+            Command::Cache(CacheCommand::Verify) => "cache verify",
+            Command::Cache(CacheCommand::Gc(_)) => "cache gc",
+            Command::Cache(CacheCommand::Clean) => "cache clean",
         }
     }
 
@@ -128,7 +136,8 @@ impl Command {
             Command::Init(_)
             | Command::List
             | Command::Hooks(HooksCommand::List(_) | HooksCommand::Log(_))
-            | Command::Runs(_) => RunOptions::default(),
+            | Command::Runs(_)
+            | Command::Cache(_) => RunOptions::default(),
         }
     }
 
@@ -325,6 +334,34 @@ pub(crate) struct RunsShowArguments {
     pub(crate) run: Option<String>,
 }
 
+/// What to do with what is kept for all projects.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Print the path of the store of packages
+    #[command(after_help = "Example:\n  vibe cache path")]
+    Path,
+    /// List the packages and git repositories that are kept, the largest first
+    #[command(after_help = "Example:\n  vibe cache list --json")]
+    List,
+    /// Read every byte of the store, and move what is damaged out of use
+    #[command(after_help = "Example:\n  vibe cache verify")]
+    Verify,
+    /// Remove what was not used for long, and what killed runs left
+    #[command(after_help = "Example:\n  vibe cache gc --unused-for 7d")]
+    Gc(CacheGcArguments),
+    /// Remove everything that is kept; it is fetched again when it is needed
+    #[command(after_help = "Example:\n  vibe cache clean")]
+    Clean,
+}
+
+/// The arguments of `cache gc`.
+#[derive(Debug, Args)]
+pub(crate) struct CacheGcArguments {
+    /// How long something was not used, as in 12h or 7d; uses are noted to a day
+    #[arg(long, value_name = "D", default_value = "30d", value_parser = humantime::parse_duration)]
+    pub(crate) unused_for: Duration,
+}
+
 fn phase_parser() -> impl TypedValueParser<Value = Phase> {
     PossibleValuesParser::new(Phase::ALL.map(Phase::as_str)).map(|word| {
         Phase::ALL
@@ -453,6 +490,9 @@ mod tests {
             "vibe install --hook-timeout soon",
             "vibe install --link-mode reflink",
             "vibe verify --link-mode copy",
+            "vibe cache",
+            "vibe cache gc --unused-for soon",
+            "vibe cache clean --unused-for 1d",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
@@ -485,6 +525,17 @@ mod tests {
             assert_eq!(parse(&line).unwrap().command.link_mode(), Some(mode));
         }
         assert_eq!(parse("vibe install").unwrap().command.link_mode(), None);
+    }
+
+    #[test]
+    fn what_was_used_in_the_last_month_is_kept_unless_said_otherwise() {
+        for (line, days) in [("", 30), (" --unused-for 0s", 0), (" --unused-for 7d", 7)] {
+            let parsed = parse(&format!("vibe cache gc{line}")).unwrap();
+            let Command::Cache(CacheCommand::Gc(arguments)) = parsed.command else {
+                panic!("{line}")
+            };
+            assert_eq!(arguments.unused_for, Duration::from_hours(24) * days);
+        }
     }
 
     #[test]

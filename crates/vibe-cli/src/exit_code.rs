@@ -1,7 +1,9 @@
 //! What the exit codes mean, and which one counts when several apply.
 
 use vibe_core::hook::Phase;
-use vibe_install::{FindingKind, HookOutcome, RunReport, VerifyReport};
+use vibe_install::{
+    CacheRemovalReport, CacheVerification, FindingKind, HookOutcome, RunReport, VerifyReport,
+};
 
 /// All that was asked is done.
 pub(crate) const DONE: u8 = 0;
@@ -62,6 +64,30 @@ pub(crate) fn of_findings(report: &VerifyReport) -> u8 {
     heaviest(report.findings.iter().map(|finding| of_kind(finding.kind)))
 }
 
+/// The exit code of what a look at the whole store found.
+pub(crate) fn of_cache(found: &CacheVerification) -> u8 {
+    heaviest([
+        if found.interrupted { INTERRUPTED } else { DONE },
+        if found.damaged.is_empty() {
+            DONE
+        } else {
+            INTEGRITY
+        },
+    ])
+}
+
+/// The exit code of a removal from the caches: what a run may need was asked for, and is not gone.
+pub(crate) fn of_removal(report: &CacheRemovalReport) -> u8 {
+    heaviest([
+        if report.interrupted {
+            INTERRUPTED
+        } else {
+            DONE
+        },
+        if report.in_use { FAILED } else { DONE },
+    ])
+}
+
 fn of_kind(kind: FindingKind) -> u8 {
     match kind {
         FindingKind::Lock => OUT_OF_DATE,
@@ -114,6 +140,25 @@ mod tests {
             run(&[pre(HookOutcome::Failed), post(HookOutcome::Interrupted)]),
             130
         );
+    }
+
+    #[test]
+    fn a_removal_that_left_something_is_no_success() {
+        let check = |interrupted, in_use, expected| {
+            let report = CacheRemovalReport {
+                interrupted,
+                in_use,
+                ..CacheRemovalReport::default()
+            };
+            assert_eq!(of_removal(&report), expected);
+        };
+        check(false, false, 0);
+        check(false, true, 1);
+        check(true, true, 130);
+        let mut found = CacheVerification::default();
+        assert_eq!(of_cache(&found), 0);
+        found.interrupted = true;
+        assert_eq!(of_cache(&found), 130);
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::paste::Paste;
 /// The hint after everything that only bad luck explains.
 const AGAIN: &str = "run the same command again";
 
+/// The hint where another run needs what was to be removed.
+const IN_USE: &str = "nothing was removed; run the same command again when the other run has ended";
+
 /// The hint where a file has a form that this version does not know.
 const NEWER: &str = "use a vibe that is as new as the one that wrote it; the file is left as it is";
 
@@ -170,7 +173,12 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
         InstallError::NoStore => ("no-store", FAILED),
         InstallError::Store { source, .. } => ("store", store_code(source)),
+        InstallError::OpenStore { source, .. } if matches!(**source, StoreError::InUse { .. }) => {
+            ("in-use", FAILED)
+        }
         InstallError::OpenStore { source, .. } => ("store", store_code(source)),
+        InstallError::GitCache { .. } => ("git-cache", FAILED),
+        InstallError::GitCacheInUse { .. } => ("in-use", FAILED),
         InstallError::StoreDamaged { .. } => ("store-damaged", INTEGRITY),
         InstallError::StoreInProject { .. } => ("store-in-project", USAGE),
         InstallError::OtherTree { .. } => ("other-tree", INTEGRITY),
@@ -345,6 +353,8 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         InstallError::NoStore
         | InstallError::Store { .. }
         | InstallError::OpenStore { .. }
+        | InstallError::GitCache { .. }
+        | InstallError::GitCacheInUse { .. }
         | InstallError::StoreDamaged { .. }
         | InstallError::StoreInProject { .. } => store_hint(error),
         InstallError::Selection { .. }
@@ -569,16 +579,32 @@ fn store_hint(error: &InstallError) -> Option<String> {
         )),
         // These say themselves what to do.
         InstallError::Store { source, .. } | InstallError::OpenStore { source, .. }
-            if store_code(source) == INTEGRITY || matches!(**source, StoreError::Busy { .. }) =>
+            if store_code(source) == INTEGRITY || speaks_for_itself(source) =>
         {
             None
         }
+        InstallError::OpenStore { source, .. } if matches!(**source, StoreError::InUse { .. }) => {
+            Some(IN_USE.to_owned())
+        }
+        InstallError::GitCacheInUse { .. } => Some(IN_USE.to_owned()),
+        InstallError::GitCache { directory, .. } => Some(format!(
+            "make {} a directory that you may write, or name another place with VIBE_PKG_HOME",
+            escape(&directory.to_string_lossy())
+        )),
         InstallError::Store { store, .. } | InstallError::OpenStore { store, .. } => Some(format!(
             "make {} a directory that you may write, or name another place with VIBE_PKG_HOME",
             escape(&store.to_string_lossy())
         )),
         _ => None,
     }
+}
+
+/// Whether the message of `error` holds what to do.
+fn speaks_for_itself(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Busy { .. } | StoreError::NotAStore { .. } | StoreError::Obstructed { .. }
+    )
 }
 
 /// How a host that asks for credentials gets some.

@@ -12,7 +12,7 @@ use vibe_core::{Constraint, PackageId, SlotName, TreeId, Version};
 use vibe_fetch::FetchError;
 use vibe_fs::error::shown;
 use vibe_fs::{FsError, ReadError};
-use vibe_git::GitError;
+use vibe_git::{CacheError, GitError};
 use vibe_plan::clone_plan::Guard;
 use vibe_plan::selection::{ScriptError, SelectionError};
 use vibe_resolver::lock_check::LockProblem;
@@ -360,6 +360,23 @@ pub enum InstallError {
         store: PathBuf,
         /// Why.
         source: Box<StoreError>,
+    },
+    /// The cache of git repositories cannot be listed or emptied.
+    #[error("the cache of git repositories {} cannot be used", shown(directory))]
+    GitCache {
+        /// Its directory.
+        directory: PathBuf,
+        /// Why.
+        source: Box<CacheError>,
+    },
+    /// Another run reads from the cache of git repositories, which was to be removed.
+    #[error(
+        "another run uses the cache of git repositories {}, so nothing was removed",
+        shown(directory)
+    )]
+    GitCacheInUse {
+        /// Its directory.
+        directory: PathBuf,
     },
     /// What the store has of a package is damaged, and its source does not give it.
     #[error("{id} {version} is damaged in the store ({damage}) and cannot be fetched again")]

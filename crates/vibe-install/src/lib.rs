@@ -4,6 +4,7 @@
 //! Here those parts are put in order, and what happened comes back as data.
 
 mod additions;
+mod cache;
 mod clone_execution;
 mod clones;
 mod commit;
@@ -37,6 +38,11 @@ mod verify;
 pub mod wording;
 
 pub use additions::GitAddition;
+pub use cache::{
+    CacheFault, CacheListing, CachePaths, CacheRemovalReport, CacheVerification,
+    CachedGitRepository, CachedTree, DamagedCacheTree, cache_clean, cache_gc, cache_list,
+    cache_path, cache_verify,
+};
 pub use error::{InstallError, Unsolved};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};
@@ -55,7 +61,7 @@ pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;
 pub use vibe_fs::{EntryKind, FsError, ReadError};
-pub use vibe_git::GitError;
+pub use vibe_git::{CacheError, GitError};
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_plan::clone_plan::Guard;

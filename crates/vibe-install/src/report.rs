@@ -51,7 +51,7 @@ pub(crate) fn path_text<S: serde::Serializer>(
     serializer.collect_str(&vibe_fs::error::shown(path))
 }
 
-fn optional_path_text<S: serde::Serializer>(
+pub(crate) fn optional_path_text<S: serde::Serializer>(
     path: &Option<PathBuf>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -97,10 +97,7 @@ pub enum StoreError {
         holder: String,
     },
     /// The store is in use and was to be removed.
-    #[error(
-        "another run uses the store {}; run the command again when it has ended",
-        shown(root)
-    )]
+    #[error("another run uses the store {}", shown(root))]
     InUse {
         /// The root of the store.
         root: PathBuf,

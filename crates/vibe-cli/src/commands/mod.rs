@@ -1,5 +1,6 @@
 //! The commands, each in a file of its own, and what is common to them.
 
+mod cache;
 mod hooks;
 mod init;
 mod install;
@@ -178,6 +179,7 @@ fn outcome(
         Command::List => list::run(&app),
         Command::Hooks(command) => hooks::run(&app, command),
         Command::Runs(command) => runs::run(&app, command),
+        Command::Cache(command) => cache::run(&app, command),
     }
 }
 

@@ -114,9 +114,11 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
     use vibe_core::formats::diagnostic::Diagnostic;
+    use vibe_core::Tree;
     use vibe_core::hook::Phase;
     use vibe_install::{
-        FindingKind, HookLog, HookOutcome, HookStatus, InitKind, InitReport, RunRecord, RunReport,
+        CacheListing, CachePaths, CacheRemovalReport, CacheVerification, CachedGitRepository,
+        CachedTree, DamagedCacheTree, FindingKind, HookLog, HookOutcome, HookStatus, InitKind, InitReport, RunRecord, RunReport,
         VerifyReport,
     };
 
@@ -193,6 +195,51 @@ mod tests {
         );
     }
 
+    fn check_cache() {
+        let paths = || CachePaths {
+            store: PathBuf::from("/s"),
+            git: None,
+        };
+        let listing = CacheListing {
+            paths: paths(),
+            trees: Vec::new(),
+            repositories: Vec::new(),
+            bytes: 0,
+        };
+        let tree = Tree::default().id();
+        let damaged = DamagedCacheTree {
+            tree,
+            package: None,
+            version: None,
+            faults: Vec::new(),
+            quarantined: true,
+            place: PathBuf::from("/s"),
+        };
+        let stored = CachedTree {
+            tree,
+            package: None,
+            version: None,
+            files: 0,
+            bytes: 0,
+            used: String::new(),
+        };
+        let fetched = CachedGitRepository {
+            name: String::new(),
+            url: None,
+            bytes: 0,
+            used: String::new(),
+        };
+        check("The result of cache path\n", paths());
+        check("The result of cache list\n", listing);
+        check("A stored tree\n", stored);
+        check("A fetched repository\n", fetched);
+        let verified = CacheVerification::default();
+        check("The result of cache verify\n", verified);
+        check("A damaged tree\n", damaged);
+        let removed = CacheRemovalReport::default();
+        check("The result of cache gc and cache clean\n", removed);
+    }
+
     #[test]
     fn the_page_on_json_names_exactly_the_keys_that_there_are() {
         let failed = document(&Err(failure()));
@@ -225,6 +272,7 @@ mod tests {
         };
         check("The result of hooks log\n", log);
         check("The result of runs show\n", full_run());
+        check_cache();
         let (directory, files) = (PathBuf::from("/p"), Vec::new());
         let kind = InitKind::Project;
         check(

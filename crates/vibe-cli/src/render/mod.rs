@@ -1,5 +1,6 @@
 //! Text and JSON of results and errors. Everything here is a function from values to text.
 
+pub(crate) mod cache;
 pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod hooks;
