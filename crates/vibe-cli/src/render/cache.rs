@@ -245,7 +245,7 @@ mod tests {
 (no name)                {0}  2 files  1 B       2026-01-02
 2 packages, 2.00 KiB in /s
 https://h/k\\x1B  9 B  2026-01-02
-kit-0123        9 B  2026-01-02
+kit-0123         9 B  2026-01-02
 2 repositories, 18 B in /g
 ",
                 digits()

@@ -113,13 +113,13 @@ mod tests {
     use crate::render::testing::{finding, hook, id, package};
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
-    use vibe_core::formats::diagnostic::Diagnostic;
     use vibe_core::Tree;
+    use vibe_core::formats::diagnostic::Diagnostic;
     use vibe_core::hook::Phase;
     use vibe_install::{
         CacheListing, CachePaths, CacheRemovalReport, CacheVerification, CachedGitRepository,
-        CachedTree, DamagedCacheTree, FindingKind, HookLog, HookOutcome, HookStatus, InitKind, InitReport, RunRecord, RunReport,
-        VerifyReport,
+        CachedTree, DamagedCacheTree, FindingKind, HookLog, HookOutcome, HookStatus, InitKind,
+        InitReport, RunRecord, RunReport, VerifyReport,
     };
 
     fn full_hook() -> HookRecord {
