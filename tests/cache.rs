@@ -301,7 +301,7 @@ fn nothing_is_removed_while_a_run_uses_the_store() {
     let before = TreeSnapshot::of(&store(&world));
     cache(&world, &["gc"])
         .expect(1)
-        .stdout_has("nothing to remove: 1 package and 0 repositories stay\n")
+        .stdout_has("nothing was removed: 1 package and 0 repositories stay\n")
         .stderr_has("another run uses the cache")
         .stderr_has("vibe cache gc\n");
     cache(&world, &["clean"])

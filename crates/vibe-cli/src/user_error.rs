@@ -1109,6 +1109,34 @@ mod tests {
     }
 
     #[test]
+    fn what_keeps_a_cache_from_being_emptied_says_what_to_do() {
+        let (store, directory) = (PathBuf::from("/s"), PathBuf::from("/g"));
+        let in_store = |source| InstallError::OpenStore {
+            store: store.clone(),
+            source: Box::new(source),
+        };
+        let root = store.clone();
+        check(&in_store(StoreError::InUse { root }), "in-use", 1, "ended");
+        let path = PathBuf::from("/s/notes");
+        let strange = in_store(StoreError::NotAStore { path });
+        check(&strange, "store", 1, "");
+        assert!(told(&strange).causes[0].contains("move it away"));
+        let in_use = InstallError::GitCacheInUse {
+            directory: directory.clone(),
+        };
+        check(&in_use, "in-use", 1, "ended");
+        let denied = FsError::new("open", &directory, ErrorKind::PermissionDenied.into());
+        let source = Box::new(denied.into());
+        let closed = InstallError::GitCache { directory, source };
+        check(
+            &closed,
+            "git-cache",
+            1,
+            "make /g a directory that you may write",
+        );
+    }
+
+    #[test]
     fn what_stops_a_run_says_how_to_go_on() {
         check(&InstallError::Interrupted, "interrupted", 130, AGAIN);
         let path = PathBuf::from("/p/vibe.toml");

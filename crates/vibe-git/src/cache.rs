@@ -137,14 +137,14 @@ impl GitCache {
             holder,
             lock,
         };
-        if stat_of(&self.directory)?.is_none() {
-            return Ok(Some(removal(None)));
-        }
         let path = self.directory.join(USE_LOCK);
-        Ok(match FileLock::try_exclusive(&path, holder)? {
-            LockOutcome::Held(lock) if lock.is_at(&path)? => Some(removal(Some(lock))),
-            LockOutcome::Held(_) | LockOutcome::Busy => None,
-            LockOutcome::Unsupported => Some(removal(None)),
+        Ok(match FileLock::try_exclusive(&path, holder) {
+            Ok(LockOutcome::Held(lock)) if lock.is_at(&path)? => Some(removal(Some(lock))),
+            Ok(LockOutcome::Held(_) | LockOutcome::Busy) => None,
+            Ok(LockOutcome::Unsupported) => Some(removal(None)),
+            // Without its directory there is nothing to remove.
+            Err(error) if error.is_not_found() => Some(removal(None)),
+            Err(error) => return Err(error.into()),
         })
     }
 }

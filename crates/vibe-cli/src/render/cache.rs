@@ -83,10 +83,14 @@ pub(crate) fn gc_text(report: &CacheRemovalReport) -> String {
         count(report.kept_trees, "package"),
         repositories(report.kept_repositories)
     );
+    let nothing = match report.in_use || report.interrupted {
+        true => "nothing was removed",
+        false => "nothing to remove",
+    };
     removal_text(
         report,
         &format!("; {stays}"),
-        &format!("nothing to remove: {stays}"),
+        &format!("{nothing}: {stays}"),
     )
 }
 
@@ -312,6 +316,8 @@ found 1 damaged package in 2 packages, 3 files, 4 B in 0ms
             "nothing to remove: 1 package and 0 repositories stay\n"
         );
         assert_eq!(clean_text(&report), "nothing to remove: nothing is kept\n");
+        report.in_use = true;
+        assert!(gc_text(&report).starts_with("nothing was removed: 1 package"));
         report.trees = vec![tree(None, 1)];
         report.repositories = vec![repository(None)];
         report.leftovers = 2;
