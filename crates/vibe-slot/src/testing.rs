@@ -221,3 +221,76 @@ pub(crate) fn make_pipe(path: &std::path::Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
 }
+
+/// A store with one package in it.
+pub(crate) struct Stored {
+    pub(crate) tree: vibe_store::StoredTree,
+    store: vibe_store::Store,
+    _directory: tempfile::TempDir,
+}
+
+impl Stored {
+    pub(crate) fn new(package: &Package) -> Self {
+        Self::in_directory(tempfile::tempdir().unwrap(), package)
+    }
+
+    /// `None`, which is said, where there is no other file system.
+    pub(crate) fn on_another_file_system(package: &Package) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let device = |path: &std::path::Path| path.metadata().ok().map(|found| found.dev());
+        let other = std::path::Path::new("/dev/shm");
+        if device(other).is_none() || device(other) == device(&std::env::temp_dir()) {
+            eprintln!("skipped: /dev/shm is no other file system");
+            return None;
+        }
+        let directory = tempfile::tempdir_in(other).unwrap();
+        Some(Self::in_directory(directory, package))
+    }
+
+    fn in_directory(directory: tempfile::TempDir, package: &Package) -> Self {
+        let store = vibe_store::Store::new(directory.path().join("store"));
+        Self {
+            tree: put(&store, package),
+            store,
+            _directory: directory,
+        }
+    }
+
+    pub(crate) fn put_again(&self, package: &Package) -> vibe_store::StoredTree {
+        put(&self.store, package)
+    }
+
+    /// The store's file at `path`.
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
+        self.tree.proved(&rel(path)).unwrap()
+    }
+
+    /// Overwrites the store's file at `path`, as the superuser does through a link.
+    pub(crate) fn overwrite(&self, path: &str, text: &str) {
+        let file = self.file(path);
+        let mode = file.metadata().unwrap().permissions();
+        set_mode(&file, 0o644);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(file, mode).unwrap();
+    }
+
+    /// Like [`Stored::overwrite`] with as many bytes, and the time put back.
+    pub(crate) fn overwrite_hidden(&self, path: &str, text: &str) {
+        let file = self.file(path);
+        let before = file.metadata().unwrap().modified().unwrap();
+        self.overwrite(path, text);
+        set_mode(&file, 0o644);
+        let opened = std::fs::File::options().write(true).open(&file).unwrap();
+        opened.set_modified(before).unwrap();
+        set_mode(&file, 0o444);
+    }
+}
+
+fn put(store: &vibe_store::Store, package: &Package) -> vibe_store::StoredTree {
+    let staged = store.stage().unwrap();
+    for row in package.tree.rows() {
+        let mut bytes = package.files[&row.path].as_slice();
+        staged.add(&row.path, &mut bytes, row.exec, 1_000).unwrap();
+    }
+    staged.finish().unwrap()
+}
