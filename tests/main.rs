@@ -17,6 +17,8 @@ mod corpus;
 #[cfg(target_os = "linux")]
 mod crash;
 mod documentation;
+#[cfg(target_os = "linux")]
+mod hardlink;
 #[cfg(unix)]
 mod hook_failures;
 #[cfg(unix)]

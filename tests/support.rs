@@ -217,13 +217,18 @@ pub fn process_ends(pid: &str) {
 #[cfg(unix)]
 const NOBODY: u32 = 65534;
 
+/// Whether the tests run as the superuser.
+#[cfg(unix)]
+pub fn is_superuser() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
 /// Like [`command`], without the rights of root where the tests run as root. The world goes over
 /// to the user that it runs as.
 #[cfg(unix)]
 pub fn unprivileged(world: &World, arguments: &[&str]) -> Command {
-    let is_root = || Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     let plain = command(world, arguments);
-    if !is_root() {
+    if !is_superuser() {
         return plain;
     }
     let owner = format!("{NOBODY}:{NOBODY}");

@@ -78,9 +78,14 @@ pub(crate) struct Executed {
 }
 
 /// Removes what a run keeps only while it works, and what one that was killed left: staging, and
-/// directories of slots that hold nothing. Whether all of it is gone.
-pub(crate) fn tidy(context: &Context<'_>, project: &Project) -> Result<bool, InstallError> {
-    layout::remove_empty_slots(&project.layout)?;
+/// directories of slots that hold nothing. Whether all of it is gone. `is_full` knows slots that hold
+/// something.
+pub(crate) fn tidy(
+    context: &Context<'_>,
+    project: &Project,
+    is_full: impl Fn(&SlotName) -> bool,
+) -> Result<bool, InstallError> {
+    layout::remove_empty_slots(&project.layout, is_full)?;
     clear_staging(context, project)
 }
 
@@ -213,7 +218,12 @@ impl<'a> Execution<'a> {
                 .observer
                 .observe(&Event::Warning(error.to_string()));
         }
-        let tidied = tidy(self.context, self.project);
+        let placed = self.done.iter().filter_map(|step| match step {
+            Step::Place(step) if outcome.is_ok() => Some(&step.slot),
+            _ => None,
+        });
+        let placed: BTreeSet<&SlotName> = placed.collect();
+        let tidied = tidy(self.context, self.project, |slot| placed.contains(slot));
         outcome?;
         let is_tidy = tidied?;
         prune_runs(&self.project.layout)?;

@@ -20,7 +20,9 @@ use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, Targets, resolve_anew, resolve_targets};
 use crate::settings::{Context, Settings, switches_on};
 use crate::sources::Sources;
-use crate::summary::{package_summaries, package_summaries_unread, tell_notes};
+use crate::summary::{
+    package_summaries, package_summaries_done, package_summaries_unread, tell_notes,
+};
 
 /// What `install` is asked for.
 #[derive(Debug, Clone, Default)]
@@ -290,7 +292,7 @@ pub(crate) fn finish(
     }
     if idle {
         if let Opened::Locked { .. } = opened {
-            let is_tidy = tidy(context, project)?;
+            let is_tidy = tidy(context, project, |_| false)?;
             let execution = Execution::new(context, project, planned);
             if execution.write_support_files(&planned.lock)? {
                 report.up_to_date = false;
@@ -316,7 +318,7 @@ pub(crate) fn finish(
     if ending.remember && executed.is_tidy {
         freshness::write(context, project, planned, commit.manifest_after())?;
     }
-    report.packages = package_summaries(project, &planned.lock)?;
+    report.packages = package_summaries_done(project, planned)?;
     Ok(report)
 }
 

@@ -485,6 +485,9 @@ impl Surveyor<'_> {
             remembered: false,
             unusable_record: false,
         };
+        if !present {
+            return Ok(survey);
+        }
         match read_record(layout, slot)? {
             RecordOnDisk::Absent => {}
             RecordOnDisk::Valid {

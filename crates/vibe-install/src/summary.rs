@@ -20,28 +20,61 @@ pub(crate) fn package_summaries(
     lock: &Lock,
 ) -> Result<Vec<PackageSummary>, InstallError> {
     let state = state_file::load(&project.layout)?;
-    lock.packages
-        .iter()
+    let packages = lock.packages.iter();
+    packages
+        .map(|locked| summary_of_record(project, locked, &state))
+        .collect()
+}
+
+/// The packages after `planned` was done: what it was about is as planned, and the rest is read.
+pub(crate) fn package_summaries_done(
+    project: &Project,
+    planned: &Planned,
+) -> Result<Vec<PackageSummary>, InstallError> {
+    let state = state_file::load(&project.layout)?;
+    let packages = planned.lock.packages.iter();
+    packages
         .map(|locked| {
             let slot = locked.slot();
-            let mut summary = summary_of(locked, &state);
-            if slot.version().is_none() {
-                summary.installed = in_place::head(&project.layout, &slot).is_some();
-                return Ok(summary);
-            }
-            match read_record(&project.layout, &slot) {
-                Ok(RecordOnDisk::Valid { record, .. }) => {
-                    summary.installed = true;
-                    summary.tree = Some(record.tree.id());
-                    summary.files = Some(record.tree.rows().len());
-                }
-                // What lies behind a link is not this package, and a summary hides no other result.
-                Ok(_) | Err(SlotError::Link { .. } | SlotError::NotADirectory { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-            Ok(summary)
+            // What a clone holds is looked up where it lies.
+            let package = planned.package(&slot).filter(|_| slot.version().is_some());
+            let Some(package) = package else {
+                return summary_of_record(project, locked, &state);
+            };
+            let fetched = package.fetched.as_ref().map(|fetched| fetched.tree());
+            let recorded = package.record.as_ref().map(|record| &record.tree);
+            Ok(PackageSummary {
+                installed: true,
+                tree: Some(package.tree),
+                files: fetched.or(recorded).map(|tree| tree.rows().len()),
+                ..summary_of(locked, &state)
+            })
         })
         .collect()
+}
+
+fn summary_of_record(
+    project: &Project,
+    locked: &LockedPackage,
+    state: &MachineState,
+) -> Result<PackageSummary, InstallError> {
+    let slot = locked.slot();
+    let mut summary = summary_of(locked, state);
+    if slot.version().is_none() {
+        summary.installed = in_place::head(&project.layout, &slot).is_some();
+        return Ok(summary);
+    }
+    match read_record(&project.layout, &slot) {
+        Ok(RecordOnDisk::Valid { record, .. }) => {
+            summary.installed = true;
+            summary.tree = Some(record.tree.id());
+            summary.files = Some(record.tree.rows().len());
+        }
+        // What lies behind a link is not this package, and a summary hides no other result.
+        Ok(_) | Err(SlotError::Link { .. } | SlotError::NotADirectory { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(summary)
 }
 
 /// The packages of `lock` where all is known to be as it was: nothing is opened in any slot.

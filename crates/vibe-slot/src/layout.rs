@@ -230,20 +230,30 @@ pub fn list_slots(layout: &Layout) -> Result<(Vec<SlotName>, Vec<String>), SlotE
 }
 
 /// Removes directories of slots, and of packages, that hold nothing: what a removal leaves that was
-/// cut short at its end.
+/// cut short at its end. `is_full` knows slots that hold something.
 ///
 /// # Errors
 /// `vibedeps/` or the directory of a package cannot be listed, or an empty one not removed.
-pub fn remove_empty_slots(layout: &Layout) -> Result<(), SlotError> {
-    for slot in list_slots(layout)?.0 {
-        vibe_fs::remove_empty_directory(&layout.slot(&slot))?;
-    }
+pub fn remove_empty_slots(
+    layout: &Layout,
+    is_full: impl Fn(&SlotName) -> bool,
+) -> Result<(), SlotError> {
     if !is_directory(&layout.vibedeps())? {
         return Ok(());
     }
     for entry in vibe_fs::list_dir(&layout.vibedeps())? {
-        let is_package = is_package_directory(&entry.relative.to_string_lossy());
-        if is_package && entry.stat.kind == EntryKind::Directory {
+        let name = entry.relative.to_string_lossy().into_owned();
+        if entry.stat.kind != EntryKind::Directory || !is_package_directory(&name) {
+            continue;
+        }
+        let (mut slots, mut strays) = (Vec::new(), Vec::new());
+        list_versions(layout, &name, &mut slots, &mut strays)?;
+        let mut left = strays.len();
+        for slot in slots {
+            let is_gone = !is_full(&slot) && vibe_fs::remove_empty_directory(&layout.slot(&slot))?;
+            left += usize::from(!is_gone);
+        }
+        if left == 0 {
             vibe_fs::remove_empty_directory(&layout.vibedeps().join(&entry.relative))?;
         }
     }
@@ -543,7 +553,7 @@ mod tests {
     fn only_directories_of_slots_that_hold_nothing_go() {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout::new(directory.path().to_path_buf());
-        remove_empty_slots(&layout).unwrap();
+        remove_empty_slots(&layout, |_| false).unwrap();
         layout.prepare().unwrap();
         let vibedeps = layout.vibedeps();
         for path in [
@@ -556,7 +566,7 @@ mod tests {
         ] {
             std::fs::create_dir_all(vibedeps.join(path)).unwrap();
         }
-        remove_empty_slots(&layout).unwrap();
+        remove_empty_slots(&layout, |_| false).unwrap();
         let left = |path: &str| vibedeps.join(path).exists();
         assert!(!left("a.b.x") && !left("a.b.y") && !left("a.b.z/2.0.0"));
         assert!(left("a.b.z/1.0.0/d") && left("a.b.w/odd") && left("boot") && left(".state"));

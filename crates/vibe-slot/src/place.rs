@@ -64,6 +64,8 @@ pub fn place(
     layout.ensure_package(&step.slot)?;
     refuse_existing(layout, &step.slot)?;
     vibe_fs::rename_over(&built, &layout.slot(&step.slot))?;
+    // Now empty: it needs no look inside.
+    vibe_fs::remove_empty_directory(&staging.keep())?;
     Ok(Placed {
         link_mode: files.mode(),
         fallback: files.fallback(),
