@@ -208,7 +208,7 @@ pub(crate) struct FetchOptions<'a> {
     /// The bounds.
     pub limits: PackageLimits,
     /// The programs that run scripts.
-    pub interpreters: &'a dyn Fn() -> Interpreters,
+    pub interpreters: &'a (dyn Fn() -> Interpreters + Sync),
     /// What the gate says: a hook that is held needs no interpreter.
     pub decision: HookDecision,
     /// Who listens.

@@ -1,6 +1,6 @@
 //! The programs that run scripts, looked for once and only if a script is to run.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use vibe_core::hook::Interpreters;
 use vibe_hooks::probe::{find_interpreters, program_folders};
@@ -10,7 +10,7 @@ use crate::settings::Settings;
 /// Finds interpreters on the caller's `PATH`.
 pub(crate) struct Probe<'a> {
     settings: &'a Settings,
-    found: OnceCell<Interpreters>,
+    found: OnceLock<Interpreters>,
 }
 
 impl<'a> Probe<'a> {
@@ -18,7 +18,7 @@ impl<'a> Probe<'a> {
     pub(crate) fn new(settings: &'a Settings) -> Self {
         Self {
             settings,
-            found: OnceCell::new(),
+            found: OnceLock::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rayon::prelude::*;
 use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization, Package, Reading};
@@ -13,7 +14,9 @@ use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Step};
 use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::version::parse_version;
-use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId};
+use vibe_core::{
+    Cancellation, Event, Observer, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId,
+};
 use vibe_fs::{fits, path_limit, read_bounded};
 use vibe_plan::clone_plan::{
     CloneOptions, ClonePlan, DesiredClone, FoundClone, Guard, plan_clone_removal, plan_in_place,
@@ -36,7 +39,7 @@ use crate::fetch::{FetchOptions, Fetched, Target, fetch, wanted_mode};
 use crate::project::{Project, parse_manifest};
 use crate::repositories::Repositories;
 use crate::resolution::Targets;
-use crate::settings::{Context, WantedLinkMode};
+use crate::settings::{Context, Settings, WantedLinkMode};
 
 /// What to plan.
 pub(crate) struct PlanRequest<'a> {
@@ -182,7 +185,9 @@ pub(crate) fn plan(
     tell_cycles(context, &order.cycles);
     let interpreters = crate::interpreters::Probe::new(context.settings);
     let surveyor = Surveyor {
-        context,
+        settings: context.settings,
+        observer: context.observer,
+        cancel: context.cancel,
         project,
         request: &request,
         state: &state,
@@ -197,32 +202,19 @@ pub(crate) fn plan(
     };
     let (mut packages, mut parts, mut edited) = (BTreeMap::new(), Vec::new(), Vec::new());
     let (mut guards, mut new_clones) = (Vec::new(), BTreeSet::new());
-    for id in &order.packages {
-        let target = &request.targets[id];
-        let in_scope = request.scope.only.is_empty() || request.scope.only.contains(id);
-        if !in_scope {
-            continue;
+    let targets = order.packages.iter().map(|id| &request.targets[id]);
+    let only = request.scope.only;
+    let in_scope = targets.filter(|target| only.is_empty() || only.contains(&target.id));
+    for look in surveyor.looks(in_scope.collect())? {
+        let slot = look.slot;
+        let stays = look.part.edited.iter();
+        edited.extend(stays.map(|path| (slot.clone(), path.clone())));
+        guards.extend(look.guard);
+        if look.is_new_clone {
+            new_clones.insert(slot.clone());
         }
-        let is_clone = is_in_place(target, request.repositories)?;
-        let slot = slot_of(target, is_clone);
-        let (package, part) = if is_clone {
-            let (package, part) = surveyor.clone(target, &slot)?;
-            guards.extend(part.guard);
-            if !has_clone(&project.layout, &slot)? {
-                new_clones.insert(slot.clone());
-            }
-            let part = SlotPlan {
-                step: part.step,
-                hooks: part.hooks,
-                edited: Vec::new(),
-            };
-            (package, part)
-        } else {
-            surveyor.package(target, &slot)?
-        };
-        edited.extend(part.edited.iter().map(|path| (slot.clone(), path.clone())));
-        packages.insert(slot, package);
-        parts.push(part);
+        packages.insert(slot, look.package);
+        parts.push(look.part);
     }
     check_requirements(&packages, &request.targets)?;
     let needed: BTreeSet<SlotName> = packages.keys().cloned().collect();
@@ -316,14 +308,29 @@ fn tell_cycles(context: &Context<'_>, cycles: &[Vec<PackageId>]) {
 
 /// Looks at slots for one plan.
 struct Surveyor<'a> {
-    context: &'a Context<'a>,
+    settings: &'a Settings,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancellation,
     project: &'a Project,
     request: &'a PlanRequest<'a>,
     state: &'a MachineState,
     store: Option<&'a Store>,
     options: SlotOptions,
-    find_interpreters: &'a dyn Fn() -> vibe_core::hook::Interpreters,
+    find_interpreters: &'a (dyn Fn() -> vibe_core::hook::Interpreters + Sync),
     clones: Clones<'a>,
+}
+
+/// From so many packages on, several are looked at and fetched at a time. Of fewer, one after the
+/// other is, and the files of each several at a time.
+const MANY_PACKAGES: usize = 8;
+
+/// What there is to do for one package.
+struct Look {
+    slot: SlotName,
+    package: PlannedPackage,
+    part: SlotPlan,
+    guard: Option<Guard>,
+    is_new_clone: bool,
 }
 
 /// What was found of one slot without looking inside.
@@ -335,14 +342,49 @@ struct Survey {
 }
 
 impl Surveyor<'_> {
+    /// What there is to do for each of `targets`, in their order.
+    fn looks(&self, targets: Vec<&Target>) -> Result<Vec<Look>, InstallError> {
+        match targets.len() < MANY_PACKAGES {
+            true => targets.iter().map(|target| self.look(target)).collect(),
+            false => targets.par_iter().map(|target| self.look(target)).collect(),
+        }
+    }
+
+    fn look(&self, target: &Target) -> Result<Look, InstallError> {
+        if self.cancel.is_cancelled() {
+            return Err(InstallError::Interrupted);
+        }
+        let is_clone = is_in_place(target, self.request.repositories)?;
+        let slot = slot_of(target, is_clone);
+        if !is_clone {
+            let (package, part) = self.package(target, &slot)?;
+            return Ok(Look {
+                slot,
+                package,
+                part,
+                guard: None,
+                is_new_clone: false,
+            });
+        }
+        let (package, plan) = self.clone(target, &slot)?;
+        Ok(Look {
+            is_new_clone: !has_clone(&self.project.layout, &slot)?,
+            slot,
+            package,
+            part: SlotPlan {
+                step: plan.step,
+                hooks: plan.hooks,
+                edited: Vec::new(),
+            },
+            guard: plan.guard,
+        })
+    }
+
     fn clone(
         &self,
         target: &Target,
         slot: &SlotName,
     ) -> Result<(PlannedPackage, ClonePlan), InstallError> {
-        if self.context.cancel.is_cancelled() {
-            return Err(InstallError::Interrupted);
-        }
         let origin = target.origin.git().expect("only git sources have clones");
         let layout = &self.project.layout;
         let row = self.state.clones.get(slot);
@@ -389,13 +431,13 @@ impl Surveyor<'_> {
 
     fn fetch_options(&self) -> FetchOptions<'_> {
         FetchOptions {
-            limits: self.context.settings.config.limits,
+            limits: self.settings.config.limits,
             interpreters: self.find_interpreters,
             decision: self.request.decision,
-            observer: self.context.observer,
+            observer: self.observer,
             store: self.store,
             fills_store: !self.request.scope.dry_run,
-            link_mode: self.context.settings.link_mode,
+            link_mode: self.settings.link_mode,
             repositories: self.request.repositories,
         }
     }
@@ -405,9 +447,6 @@ impl Surveyor<'_> {
         target: &Target,
         slot: &SlotName,
     ) -> Result<(PlannedPackage, SlotPlan), InstallError> {
-        if self.context.cancel.is_cancelled() {
-            return Err(InstallError::Interrupted);
-        }
         let state = self.state.slots.get(slot);
         let survey = self.survey(slot)?;
         if let Some((tree, part)) = self.without_source(target, slot, state, &survey)? {
@@ -568,7 +607,7 @@ impl Surveyor<'_> {
         if !package.hooks.scripts.is_empty() {
             return LinkMode::Copy;
         }
-        let wanted = self.context.settings.link_mode;
+        let wanted = self.settings.link_mode;
         let chosen = match wanted {
             WantedLinkMode::AsDeclared => self.chosen_mode(target, slot),
             WantedLinkMode::Copy | WantedLinkMode::Hardlink => None,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::GitReference;
 use vibe_core::git_url::Credential;
-use vibe_core::{Event, PackageId, RemoteUrl};
+use vibe_core::{Cancellation, Event, Observer, PackageId, RemoteUrl};
 use vibe_fetch::{SubmoduleFailure, SubmoduleSource};
 use vibe_fs::Holder;
 use vibe_git::{CommitId, Database, GitError, Refs, RemoteOptions, Remotes, Wanted};
@@ -32,7 +32,9 @@ pub(crate) struct Commit {
 
 /// The repositories.
 pub(crate) struct Repositories<'a> {
-    context: &'a Context<'a>,
+    settings: &'a Settings,
+    observer: &'a dyn Observer,
+    cancel: &'a Cancellation,
     /// The root of the project, which local addresses are relative to.
     root: PathBuf,
     refs: Mutex<BTreeMap<RemoteUrl, Arc<Refs>>>,
@@ -41,9 +43,11 @@ pub(crate) struct Repositories<'a> {
 
 impl<'a> Repositories<'a> {
     /// Ready to ask, with nothing asked.
-    pub(crate) fn new(context: &'a Context<'a>, root: PathBuf) -> Self {
+    pub(crate) fn new(context: &Context<'a>, root: PathBuf) -> Self {
         Self {
-            context,
+            settings: context.settings,
+            observer: context.observer,
+            cancel: context.cancel,
             root,
             refs: Mutex::default(),
             commits: Mutex::default(),
@@ -123,7 +127,7 @@ impl<'a> Repositories<'a> {
         url: &RemoteUrl,
         question: impl FnOnce(&Remotes<'_>) -> Result<T, GitError>,
     ) -> Result<T, InstallError> {
-        let settings = self.context.settings;
+        let settings = self.settings;
         url.check_protected(&settings.config.insecure_hosts)
             .map_err(|source| InstallError::GitUrl {
                 id: id.cloned(),
@@ -138,7 +142,7 @@ impl<'a> Repositories<'a> {
             pid: std::process::id(),
             command: settings.command.clone(),
         };
-        let observer = self.context.observer;
+        let observer = self.observer;
         let credential = |url: &RemoteUrl| token(settings, url);
         let waiting = |holder: &Holder| {
             observer.observe(&Event::Waiting {
@@ -156,7 +160,7 @@ impl<'a> Repositories<'a> {
             cache,
             base: &self.root,
             environment: &settings.environment,
-            cancel: self.context.cancel,
+            cancel: self.cancel,
             holder: &holder,
             offline: settings.is_offline(),
             credential: &credential,
