@@ -294,6 +294,62 @@ fn files_that_cannot_be_linked_are_copied_and_that_is_said_once() {
     far(&["install"]).expect(0).stdout_has("nothing to do");
 }
 
+#[test]
+fn only_what_says_that_no_link_can_be_made_is_met_by_a_copy() {
+    if !strace_works() {
+        return;
+    }
+    for (error, copies) in [
+        ("EXDEV", true),
+        ("EPERM", true),
+        ("EACCES", true),
+        ("EMLINK", true),
+        ("EOPNOTSUPP", true),
+        ("EEXIST", false),
+        ("EIO", false),
+        ("ENOSPC", false),
+    ] {
+        let world = World::new();
+        lint("1.0.0").publish(&world.registry());
+        world.require(&[(LINT, "*")]);
+        let mut install = command_in(&world, &world.project(), &["install"]);
+        // The count of calls is one of each thread.
+        install.env("RAYON_NUM_THREADS", "1");
+        let inject = format!("inject=/^link:error={error}:when=2");
+        let log = world.home().join("calls");
+        let mut traced = strace(&install, &log, &["-e", "trace=/^link", "-e", &inject]);
+        let ran = run(&mut traced);
+        if copies {
+            let ran = ran.expect(0).stderr_has("note: 1 file was copied");
+            assert!(ran.stdout.contains("hardlink"), "{error}: {}", ran.stdout);
+            let names = ["README.md", "docs/twin.md", "bin/run", "vibe.toml"]
+                .map(|path| names_of(&placed(&world.project(), path)));
+            assert_eq!(names.iter().sum::<u64>(), 7, "{error}: {names:?}");
+            vibe(&world, &["verify"]).expect(0);
+        } else {
+            ran.expect(1);
+            assert!(!placed(&world.project(), "").exists(), "{error}");
+            vibe(&world, &["install"]).expect(0);
+        }
+    }
+}
+
+#[test]
+fn a_linked_path_package_stays_linked_when_its_source_changes() {
+    let world = World::new();
+    let package = PackageBuilder::new(LINT, "1.0.0").file("a.md", "1\n");
+    package.clone().write(&source(&world));
+    require_path(&world);
+    vibe(&world, &["install", "--link-mode", "hardlink"]).expect(0);
+    package.file("a.md", "2\n").write(&source(&world));
+    vibe(&world, &["install"]).expect(0);
+    let file = placed(&world.project(), "a.md");
+    assert_eq!((read(&file).as_str(), names_of(&file)), ("2\n", 2));
+    // What is edited in the source is not edited in the slot.
+    std::fs::write(source(&world).join("a.md"), "3\n").unwrap();
+    assert_eq!(read(&file), "2\n");
+}
+
 /// The store's file of lint at `path`.
 fn stored(world: &World, path: &str) -> PathBuf {
     let found = Command::new("find")
@@ -483,7 +539,8 @@ fn a_package_with_install_hooks_is_never_linked() {
     world.require(&[(LINT, "*")]);
     vibe(&world, &["install", "--link-mode", "hardlink"])
         .expect(0)
-        .stdout_has("copy");
+        .stdout_has("copy")
+        .stderr_has("since install hooks write: org.example/lint");
     let file = placed(&world.project(), "README.md");
     assert_eq!(read(&file), "published\nmore\n");
     assert_eq!(read(stored(&world, "README.md")), "published\n");

@@ -718,7 +718,7 @@ mod tests {
     use crate::render::testing::{hook, id, slot};
     use vibe_core::hook::Phase;
     use vibe_core::{Tree, Version};
-    use vibe_install::{EntryKind, FsError, HookOutcome};
+    use vibe_install::{Damage, EntryKind, FsError, HookOutcome};
 
     fn told(error: &InstallError) -> UserError {
         UserError::of(error, &Paste::default())
@@ -1134,6 +1134,45 @@ mod tests {
             1,
             "make /g a directory that you may write",
         );
+    }
+
+    #[test]
+    fn a_store_that_does_not_serve_says_where_it_is_and_how_to_move_it() {
+        let store = || PathBuf::from("/data/store");
+        let hint = "VIBE_PKG_HOME";
+        check(&InstallError::NoStore, "no-store", FAILED, hint);
+        let error = InstallError::StoreInProject {
+            store: store(),
+            project: "/data".into(),
+        };
+        check(&error, "store-in-project", USAGE, hint);
+        let denied = || {
+            let denied = ErrorKind::PermissionDenied.into();
+            Box::new(StoreError::Fs(FsError::new(
+                "write",
+                Path::new("/d"),
+                denied,
+            )))
+        };
+        let error = InstallError::Store {
+            id: id("org.example/lint"),
+            version: version(),
+            store: store(),
+            source: denied(),
+        };
+        check(&error, "store", FAILED, "make /data/store a directory");
+        let error = InstallError::OpenStore {
+            store: store(),
+            source: denied(),
+        };
+        check(&error, "store", FAILED, hint);
+        let error = InstallError::StoreDamaged {
+            id: id("org.example/lint"),
+            version: version(),
+            damage: Damage::Files(Vec::new()),
+            source: Box::new(error),
+        };
+        check(&error, "store-damaged", INTEGRITY, "org.example/lint");
     }
 
     #[test]

@@ -244,7 +244,8 @@ pub(crate) fn fetch_again(
         observer: context.observer,
         store: store.as_ref(),
         fills_store: true,
-        link_mode: context.settings.link_mode,
+        // From where it was lost.
+        link_mode: WantedLinkMode::Hardlink,
         repositories: &repositories,
     };
     Ok(fetch_undamaged(target, &options, lost.damage().cloned())?.payload)

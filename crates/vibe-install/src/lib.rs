@@ -66,4 +66,4 @@ pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_plan::clone_plan::Guard;
 pub use vibe_slot::SlotError;
-pub use vibe_store::StoreError;
+pub use vibe_store::{Damage, StoreError};

@@ -452,7 +452,16 @@ impl Surveyor<'_> {
         if let Some((tree, part)) = self.without_source(target, slot, state, &survey)? {
             return Ok((planned_package(target, survey, tree, None), part));
         }
-        let fetched = fetch(target, &self.fetch_options())?;
+        // A linked slot stays one, and only the store's files can be linked.
+        let link_mode = match state.map(|state| state.link_mode) {
+            Some(LinkMode::Hardlink) => WantedLinkMode::Hardlink,
+            _ => self.settings.link_mode,
+        };
+        let options = FetchOptions {
+            link_mode,
+            ..self.fetch_options()
+        };
+        let fetched = fetch(target, &options)?;
         let tree = fetched.tree();
         let part = self.with_tree(target, slot, state, &survey, Some(&fetched), tree)?;
         let tree = tree.id();

@@ -2,6 +2,7 @@
 
 use vibe_core::Event;
 use vibe_core::formats::lock::{Lock, LockedPackage};
+use vibe_core::formats::manifest::{Materialization, Package};
 use vibe_core::formats::state::{LinkMode, MachineState};
 use vibe_core::plan::Step;
 use vibe_plan::gate::Gate;
@@ -12,7 +13,7 @@ use crate::error::InstallError;
 use crate::planning::{Planned, PlannedPackage};
 use crate::project::Project;
 use crate::report::{PackageSummary, PhaseSummary, link_mode_name};
-use crate::settings::Context;
+use crate::settings::{Context, WantedLinkMode};
 
 /// The packages of `lock` as they are on this machine, by id. Reads every slot record.
 pub(crate) fn package_summaries(
@@ -127,6 +128,7 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
     let note = |text: String| context.observer.observe(&Event::Note(text));
     let warn = |text: String| context.observer.observe(&Event::Warning(text));
     tell_not_yet(planned, &note);
+    tell_not_linked(context, planned, &note);
     for package in planned.packages.values() {
         let Some(fetched) = &package.fetched else {
             continue;
@@ -164,6 +166,29 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
             &format!("{held} install hooks are")
         };
         warn(format!("{hooks} held back by {set_by}"));
+    }
+}
+
+/// New slots that were to be linked and are not, since their packages have install hooks.
+fn tell_not_linked(context: &Context<'_>, planned: &Planned, note: &dyn Fn(String)) {
+    let steps = planned.plan.steps.iter();
+    let placed = steps.filter_map(|step| match step {
+        Step::Place(step) => planned.package(&step.slot)?.fetched.as_ref(),
+        _ => None,
+    });
+    let has_hooks = placed.filter(|fetched| !fetched.package.hooks.scripts.is_empty());
+    let wanted = |package: &Package| match context.settings.link_mode {
+        WantedLinkMode::AsDeclared => package.materialization == Materialization::Hardlink,
+        WantedLinkMode::Hardlink => true,
+        WantedLinkMode::Copy => false,
+    };
+    let copied = has_hooks.filter(|fetched| wanted(&fetched.package));
+    let names: Vec<&str> = copied.map(|fetched| fetched.package.id.as_str()).collect();
+    if !names.is_empty() {
+        note(format!(
+            "placed as copies and not linked, since install hooks write: {}",
+            names.join(", ")
+        ));
     }
 }
 
