@@ -392,9 +392,15 @@ fn a_damaged_store_file_is_fetched_again_or_the_run_fails_by_name() {
         damage();
         let away = world.root().join("away");
         std::fs::rename(world.registry(), &away).unwrap();
-        for arguments in [&install[..], &["reinstall"], &["install", "--offline"]] {
+        for arguments in [
+            &install[..],
+            &["reinstall", "--force"],
+            &["install", "--offline"],
+        ] {
             let failed = vibe(&world, arguments);
-            assert!(failed.code == 3 || failed.code == 1, "{failed:?}");
+            // The first meets the damage; the others find that the store has nothing any more.
+            let code = if arguments == install { 3 } else { 1 };
+            assert_eq!(failed.code, code, "{failed:?}");
             let failed = failed.stderr_has(LINT);
             assert!(!slot(&world, LINT, "1.0.0").exists(), "{failed:?}");
         }
@@ -534,7 +540,10 @@ fn an_update_follows_what_the_package_declares_where_nobody_chose() {
 fn a_package_with_install_hooks_is_never_linked() {
     let world = World::new();
     lint("1.0.0")
-        .hook(Phase::PreInstall, "echo more >> README.md\n")
+        .hook(
+            Phase::PreInstall,
+            "echo more >> README.md\nchmod 755 docs/twin.md\n",
+        )
         .publish(&world.registry());
     world.require(&[(LINT, "*")]);
     vibe(&world, &["install", "--link-mode", "hardlink"])
@@ -544,6 +553,7 @@ fn a_package_with_install_hooks_is_never_linked() {
     let file = placed(&world.project(), "README.md");
     assert_eq!(read(&file), "published\nmore\n");
     assert_eq!(read(stored(&world, "README.md")), "published\n");
+    assert_eq!(mode(&stored(&world, "docs/twin.md")), 0o444);
     assert_eq!(names_of(&file), 1);
     vibe(&world, &["verify"]).expect(0);
 }
@@ -630,6 +640,26 @@ fn a_store_that_may_not_be_written_serves_what_it_has_and_is_named_for_what_it_h
     let mut reopen = Command::new("chmod");
     reopen.args(["-R", "u+w"]).arg(store(&world));
     assert!(reopen.status().unwrap().success());
+}
+
+#[test]
+fn a_dry_run_leaves_the_store_as_it_is() {
+    let world = World::new();
+    lint("1.0.0").publish(&world.registry());
+    world.require(&[(LINT, "*")]);
+    let dry = ["install", "--dry-run", "--json"];
+    let first = vibe(&world, &dry).expect(0).json();
+    assert!(!store(&world).exists());
+    assert_eq!(first["result"]["plan"]["steps"][0]["link-mode"], "hardlink");
+    vibe(&world, &["install"]).expect(0);
+    std::fs::remove_dir_all(world.project().join("vibedeps")).unwrap();
+    let before = TreeSnapshot::of(&store(&world));
+    let second = vibe(&world, &dry).expect(0).json();
+    assert_eq!(
+        second["result"]["plan"]["steps"][0]["files"],
+        first["result"]["plan"]["steps"][0]["files"]
+    );
+    before.assert_unchanged(&TreeSnapshot::of(&store(&world)));
 }
 
 #[test]
