@@ -53,8 +53,7 @@ pub fn hooks_run(
     let opened = open(context, &project)?.require_writable()?;
     let lock = project.require_lock()?.lock;
     check_installed(&lock, std::slice::from_ref(&request.package))?;
-    let mut targets = targets_of_lock(&project, &lock)?;
-    let target = targets
+    let target = targets_of_lock(&project, &lock)?
         .remove(&request.package)
         .expect("the lock was just asked for it");
     let gate = hook_gate(context.settings, &project);
@@ -72,17 +71,16 @@ pub fn hooks_run(
         repositories: &repositories,
     };
     let state = state_file::load(&project.layout)?;
-    let prepared = match target.locked.as_ref().map(LockedPackage::slot) {
+    let Prepared {
+        slot,
+        package,
+        mut row,
+    } = match target.locked.as_ref().map(LockedPackage::slot) {
         Some(slot) if slot.version().is_none() => {
             prepare_clone(&project, target, slot, &state, &options)?
         }
         _ => prepare_slot(&project, target, &state, &options)?,
     };
-    let Prepared {
-        slot,
-        package,
-        mut row,
-    } = prepared;
     let hooks = package.fetched.as_ref().map_or(&[][..], |f| &f.hooks);
     let steps = due(&slot, hooks, row.phases(), request, gate.decision());
     if steps.is_empty() {
