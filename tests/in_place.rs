@@ -1,13 +1,17 @@
 //! Packages that are git clones in their slot.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::process::Command;
 
 use vibe_core::hook::Phase::{PostInstall, PreInstall};
-use vibe_testkit::{GitRepository, PackageBuilder, World};
+use vibe_testkit::{GitDaemon, GitProgram, GitRepository, PackageBuilder, World};
 
-use crate::support::{self, Run, command, count, lines, read, run, start, vibe, wait, wait_until};
+use crate::support::{
+    Run, command, lines, process_ends, read, run, signal, start, strace, strace_works, vibe, wait,
+    wait_until,
+};
 
 const ID: &str = "org.example/kit";
 
@@ -45,11 +49,7 @@ impl Kit {
     }
 
     fn with_hooks() -> Self {
-        Self::new(
-            &package("1.0.0")
-                .hook(PreInstall, WORK)
-                .hook(PostInstall, WORK),
-        )
+        Self::new(&hooked("1.0.0"))
     }
 
     fn publish(&self, package: &PackageBuilder) -> String {
@@ -81,24 +81,56 @@ impl Kit {
 
     /// What git says in the slot, as a person asks it there.
     fn ask(&self, arguments: &[&str]) -> String {
-        let output = std::process::Command::new("git")
-            .args(["-C", self.slot().to_str().unwrap()])
-            .args(arguments)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.world.home())
-            .env("GIT_AUTHOR_NAME", "A")
-            .env("GIT_AUTHOR_EMAIL", "a@example.org")
-            .env("GIT_COMMITTER_NAME", "A")
-            .env("GIT_COMMITTER_EMAIL", "a@example.org")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .trim_end()
-            .to_owned()
+        GitProgram::new().run(&self.slot(), arguments)
     }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn lock(&self) -> String {
+        fs::read_to_string(self.world.project().join("vibe.lock")).unwrap_or_default()
+    }
+
+    /// Publishes another version, and takes it.
+    fn updated(&self, arguments: &[&str]) -> Run {
+        self.publish(&hooked("1.1.0"));
+        self.vibe(&[&["update"], arguments].concat())
+    }
+
+    fn head(&self) -> String {
+        self.ask(&["rev-parse", "HEAD"])
+    }
+
+    /// A command line with a git of its own first in the path: a script that runs `before`, with
+    /// the number of the call in `$n`, and then the real one.
+    fn with_git(&self, arguments: &[&str], before: &str) -> Command {
+        let bin = self.world.root().join("bin");
+        let calls = self.world.root().join("calls");
+        fs::create_dir_all(&bin).unwrap();
+        let _ = fs::remove_file(&calls);
+        let path = std::env::var("PATH").unwrap();
+        let script = format!(
+            "#!/bin/bash\necho call >> '{calls}'\nn=$(wc -l < '{calls}')\n{before}\nPATH='{path}' exec git \"$@\"\n",
+            calls = calls.display()
+        );
+        fs::write(bin.join("git"), script).unwrap();
+        fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = command(&self.world, arguments);
+        command.env("PATH", format!("{}:{path}", bin.display()));
+        command
+    }
+
+    /// How often the git of [`Kit::with_git`] was started.
+    fn calls(&self) -> usize {
+        lines(self.world.root().join("calls")).len()
+    }
+}
+
+fn hooked(version: &str) -> PackageBuilder {
+    package(version)
+        .hook(PreInstall, WORK)
+        .hook(PostInstall, WORK)
 }
 
 #[test]
@@ -135,12 +167,8 @@ fn an_update_moves_the_clone_and_runs_the_hooks_once() {
     let kit = Kit::with_hooks();
     kit.vibe(&["install"]).expect(0);
     let same = kit.identity("same.md");
-    let commit = kit.publish(
-        &package("1.1.0")
-            .hook(PreInstall, WORK)
-            .hook(PostInstall, WORK),
-    );
-    kit.vibe(&["update"]).expect(0);
+    kit.updated(&[]).expect(0);
+    let commit = kit.repository.head();
     assert_eq!(kit.ask(&["rev-parse", "HEAD"]), commit);
     assert_eq!(read(kit.path("doc.md")), "1.1.0\n");
     assert_eq!(kit.identity("same.md"), same);
@@ -164,4 +192,488 @@ fn a_moved_commit_with_the_same_tree_runs_nothing_and_cleans_nothing() {
     assert_eq!(kit.runs().len(), 2);
     assert!(kit.path("mine").exists() && kit.path("made-by-pre-install").exists());
     kit.vibe(&["install"]).expect(0).stdout_has("nothing to do");
+}
+
+#[test]
+fn nothing_to_do_starts_no_process() {
+    let kit = Kit::with_hooks();
+    run(&mut kit.with_git(&["install"], "")).expect(0);
+    assert_eq!(
+        kit.calls(),
+        5,
+        "pack, check-out, clean, and a look after each hook"
+    );
+    run(&mut kit.with_git(&["install"], ""))
+        .expect(0)
+        .stdout_has("nothing to do");
+    fs::remove_file(kit.world.project().join("vibedeps/.state/fresh")).unwrap();
+    run(&mut kit.with_git(&["install"], "")).expect(0);
+    assert_eq!(kit.calls(), 0, "nor does a look at what is remembered");
+}
+
+#[test]
+fn work_in_the_clone_is_not_lost_without_consent() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    let (lock, head) = (kit.lock(), kit.head());
+    kit.write("doc.md", "mine\n");
+    kit.write("mine.md", "mine\n");
+    kit.updated(&[])
+        .expect(1)
+        .stderr_has("vibedeps/org.example.kit/doc.md")
+        .stderr_has("vibedeps/org.example.kit/mine.md")
+        .stderr_has("--force");
+    assert_eq!((kit.lock(), kit.head()), (lock.clone(), head));
+    assert_eq!(read(kit.path("doc.md")), "mine\n");
+    let dry = kit.vibe(&["update", "--dry-run"]).expect(0);
+    assert!(dry.stdout.contains("~ org.example/kit"), "{}", dry.stdout);
+    kit.vibe(&["update", "--force"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.1.0\n");
+    assert!(!kit.path("mine.md").exists());
+    assert_ne!(kit.lock(), lock);
+    kit.ask(&["commit", "--quiet", "--allow-empty", "-m", "mine"]);
+    let mine = kit.head();
+    for arguments in [&["install"][..], &["verify", "--repair"]] {
+        kit.vibe(arguments)
+            .expect(1)
+            .stderr_has("commits that were made there");
+        assert_eq!(kit.head(), mine);
+    }
+    kit.vibe(&["install", "--force"]).expect(0);
+    assert_eq!(kit.head(), kit.repository.head());
+}
+
+#[test]
+fn what_the_hooks_made_needs_no_consent() {
+    let edits = format!("{WORK}echo hooked >> doc.md\n");
+    let package = |version: &str| package(version).hook(PreInstall, &edits);
+    let kit = Kit::new(&package("1.0.0"));
+    kit.vibe(&["install"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.0.0\nhooked\n");
+    kit.vibe(&["verify"]).expect(0);
+    kit.vibe(&["verify", "--repair"]).expect(0);
+    assert_eq!(kit.runs().len(), 1);
+    kit.publish(&package("1.1.0"));
+    kit.vibe(&["update"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.1.0\nhooked\n");
+    kit.vibe(&["reinstall", ID]).expect(0);
+    assert_eq!(kit.runs().len(), 2);
+    kit.vibe(&["reinstall", ID, "--force"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.1.0\nhooked\n");
+    assert_eq!(kit.runs()[2], "pre-install repair");
+}
+
+#[test]
+fn a_clone_that_nothing_needs_goes_unless_there_is_work_in_it() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    kit.world
+        .write("vibe.toml", "[project]\nname = \"world\"\n");
+    kit.write("mine.md", "mine\n");
+    kit.vibe(&["install"]).expect(1).stderr_has("mine.md");
+    assert!(kit.path("mine.md").exists());
+    fs::remove_file(kit.path("mine.md")).unwrap();
+    kit.vibe(&["install"])
+        .expect(0)
+        .stdout_has("removed 1 package");
+    assert!(!kit.slot().exists());
+    let state = kit.world.read("vibedeps/.state/slots.toml");
+    assert!(!state.contains("clone"), "{state}");
+    assert!(!kit.world.read("vibedeps/.gitignore").contains("kit"));
+}
+
+#[test]
+fn damage_is_found_and_repaired_and_the_hooks_run_once() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    let same = kit.identity("same.md");
+    kit.ask(&["update-index", "--skip-worktree", "doc.md"]);
+    kit.write("doc.md", "9.9.9\n");
+    assert_eq!(kit.ask(&["diff", "--name-only"]), "", "git is deceived");
+    kit.vibe(&["verify"])
+        .expect(3)
+        .stdout_has("org.example.kit/doc.md");
+    kit.vibe(&["install"]).expect(0).stdout_has("nothing to do");
+    kit.vibe(&["verify", "--repair"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.0.0\n");
+    assert_eq!(kit.identity("same.md"), same);
+    assert_eq!(
+        kit.runs()[2..],
+        ["pre-install repair", "post-install repair"]
+    );
+    assert!(
+        kit.ask(&["ls-files", "-v"])
+            .lines()
+            .all(|line| line.starts_with("H "))
+    );
+    kit.vibe(&["verify"]).expect(0);
+    fs::remove_dir_all(kit.slot()).unwrap();
+    kit.vibe(&["verify"]).expect(5);
+    kit.vibe(&["verify", "--repair"]).expect(0);
+    kit.vibe(&["verify"]).expect(0);
+}
+
+#[test]
+fn repair_asks_before_it_removes_what_is_not_tracked() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    kit.write("doc.md", "damaged\n");
+    kit.write("mine.md", "mine\n");
+    kit.vibe(&["verify", "--repair"])
+        .expect(1)
+        .stderr_has("mine.md");
+    assert_eq!(read(kit.path("doc.md")), "damaged\n");
+    kit.vibe(&["verify", "--repair", "--force"]).expect(0);
+    assert!(!kit.path("mine.md").exists());
+    let plain = Kit::new(&package("1.0.0"));
+    plain.vibe(&["install"]).expect(0);
+    plain.write("doc.md", "damaged\n");
+    plain.write("mine.md", "mine\n");
+    plain.vibe(&["verify", "--repair"]).expect(0);
+    assert_eq!(read(plain.path("doc.md")), "1.0.0\n");
+    assert!(
+        plain.path("mine.md").exists(),
+        "no hook starts from a clean tree"
+    );
+    plain.vibe(&["verify"]).expect(0);
+}
+
+#[test]
+fn traps_that_a_hook_plants_do_not_act_and_do_not_survive() {
+    let plant = "set -e
+trap=\"$HOME/trap\"
+printf '#!/bin/sh\\ntouch \"%s/sprung\"\\ncat\\n' \"$HOME\" > \"$trap\"
+chmod +x \"$trap\"
+git config core.fsmonitor \"$trap\"
+git config core.hooksPath .git/hooks
+git config filter.evil.clean \"$trap\"
+git config filter.evil.smudge \"$trap\"
+git config core.sshCommand \"$trap\"
+git config url.ext::\"$trap\".insteadOf https://
+mkdir -p .git/hooks .git/info
+for hook in post-checkout post-index-change reference-transaction; do cp \"$trap\" .git/hooks/$hook; done
+echo '* filter=evil' > .git/info/attributes
+echo 'hidden' > .git/info/exclude
+git update-index --skip-worktree same.md
+rm -f \"$HOME/sprung\"
+";
+    let package = |version: &str| package(version).hook(PostInstall, plant);
+    let kit = Kit::new(&package("1.0.0"));
+    let sprung = kit.world.home().join("sprung");
+    kit.vibe(&["install"]).expect(0);
+    assert!(kit.path(".git/hooks/post-checkout").exists());
+    kit.write("same.md", "hidden edit\n");
+    kit.write("hidden", "x");
+    kit.vibe(&["verify"])
+        .expect(3)
+        .stdout_has("same.md")
+        .stdout_has("files that neither");
+    kit.publish(&package("1.1.0"));
+    kit.vibe(&["update"])
+        .expect(1)
+        .stderr_has("same.md")
+        .stderr_has("/hidden");
+    assert!(!sprung.exists(), "a trap was sprung");
+    kit.vibe(&["update", "--force", "--no-hooks"]).expect(0);
+    assert!(!sprung.exists(), "a trap was sprung");
+    assert_eq!(read(kit.path("same.md")), "same\n");
+    for gone in ["hooks", "info"] {
+        assert!(!kit.path(".git").join(gone).exists(), "{gone}");
+    }
+    assert!(!read(kit.path(".git/config")).contains("trap"));
+    assert_eq!(kit.ask(&["status", "--porcelain"]), "");
+    assert!(!sprung.exists(), "a trap was sprung");
+}
+
+#[test]
+fn a_failed_first_pre_install_does_not_cost_the_download() {
+    let kit = Kit::new(&package("1.0.0").hook(
+        PreInstall,
+        "[ -e \"$HOME/ready\" ] || { echo not yet; exit 1; }\n",
+    ));
+    let served = kit.world.root().join("served");
+    fs::create_dir(&served).unwrap();
+    fs::rename(kit.repository.path(), served.join("kit")).unwrap();
+    let server = GitDaemon::start(&served);
+    let commit = GitProgram::new().run(&served.join("kit"), &["rev-parse", "HEAD"]);
+    let host = format!("127.0.0.1:{}", server.port());
+    fs::create_dir_all(kit.world.home().join("vibe")).unwrap();
+    let config = format!("[git]\ninsecure-hosts = [\"{host}\"]\n");
+    fs::write(kit.world.home().join("vibe/config.toml"), config).unwrap();
+    let url = server.url("kit");
+    kit.world.write(
+        "vibe.toml",
+        &format!(
+            "[project]\nname = \"world\"\n[requires.packages]\n\"{ID}\" = {{ git = \"{url}\", rev = \"{commit}\" }}\n"
+        ),
+    );
+    kit.vibe(&["install"]).expect(4).stderr_has("not yet");
+    assert!(!kit.slot().exists(), "nothing is registered");
+    assert_eq!(kit.lock(), "");
+    let connections = server.connections();
+    assert!(connections > 0);
+    fs::write(kit.world.home().join("ready"), "").unwrap();
+    kit.vibe(&["install"]).expect(0);
+    assert_eq!(
+        server.connections(),
+        connections,
+        "nothing is downloaded again"
+    );
+    assert_eq!(kit.head(), commit);
+    drop(server);
+    kit.write("doc.md", "damaged\n");
+    kit.vibe(&["verify", "--repair"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.0.0\n");
+}
+
+#[test]
+fn an_update_whose_pre_install_fails_goes_back() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    let (lock, head) = (kit.lock(), kit.head());
+    let failing = package("1.1.0").hook(PreInstall, "echo broken > doc.md\nexit 1\n");
+    kit.publish(&failing);
+    kit.vibe(&["update"]).expect(4);
+    assert_eq!((kit.lock(), kit.head()), (lock, head.clone()));
+    assert_eq!(read(kit.path("doc.md")), "1.0.0\n");
+    kit.vibe(&["install"]).expect(0);
+    assert_eq!(kit.head(), head);
+    assert_eq!(kit.runs()[2..], ["pre-install retry", "post-install retry"]);
+    kit.vibe(&["verify"]).expect(0);
+}
+
+#[test]
+fn a_clone_without_state_is_adopted_if_it_is_clean() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    kit.ask(&["clean", "-ffdxq"]);
+    let same = kit.identity("same.md");
+    fs::remove_dir_all(kit.world.project().join("vibedeps/.state")).unwrap();
+    kit.vibe(&["install"]).expect(0);
+    assert_eq!(kit.identity("same.md"), same);
+    assert_eq!(
+        kit.runs()[2..],
+        ["pre-install install", "post-install install"]
+    );
+    fs::remove_dir_all(kit.world.project().join("vibedeps/.state")).unwrap();
+    kit.vibe(&["install"])
+        .expect(1)
+        .stderr_has("made-by-pre-install");
+    kit.vibe(&["install", "--force"]).expect(0);
+    kit.vibe(&["verify"]).expect(0);
+}
+
+#[test]
+fn a_run_killed_at_any_call_of_git_is_finished_by_the_next() {
+    let mut number = 1_usize;
+    loop {
+        let kit = Kit::with_hooks();
+        kit.vibe(&["install"]).expect(0);
+        let same = kit.identity("same.md");
+        kit.publish(&hooked("1.1.0"));
+        let (call, late) = (number.div_ceil(2), number % 2 == 0);
+        let kill = match late {
+            // The real git is seen to its end first.
+            true => format!(
+                "[ $n != {call} ] || {{ PATH='{}' git \"$@\"; kill -9 $PPID; exit 1; }}",
+                std::env::var("PATH").unwrap()
+            ),
+            false => format!("[ $n != {call} ] || {{ kill -9 $PPID; exit 1; }}"),
+        };
+        let killed = run(&mut kit.with_git(&["update"], &kill)).code == -1;
+        kit.vibe(&["update"]).expect(0);
+        assert_eq!(kit.head(), kit.repository.head(), "call {number}");
+        assert_eq!(read(kit.path("doc.md")), "1.1.0\n", "call {number}");
+        assert_eq!(kit.identity("same.md"), same, "call {number}");
+        kit.vibe(&["verify"]).expect(0);
+        kit.vibe(&["install"]).expect(0).stdout_has("nothing to do");
+        assert!(
+            (2..=3).contains(&kit.runs()[2..].len()),
+            "call {number}: {:?}",
+            kit.runs()
+        );
+        if !killed {
+            assert!(number > 10, "{number} calls were tried");
+            break;
+        }
+        number += 1;
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_the_git_that_works_for_it() {
+    let kit = Kit::with_hooks();
+    let hold = "[ $n != 2 ] || { echo $$ > \"$HOME/pid\"; mv \"$HOME/pid\" \"$HOME/holding\"; exec sleep 1000; }";
+    let child = start(&mut kit.with_git(&["install"], hold));
+    let holding = kit.world.home().join("holding");
+    wait_until("git is started", || holding.exists());
+    assert!(signal(&child.id().to_string(), "INT"));
+    assert_eq!(wait(child).code, 130);
+    process_ends(&read(&holding));
+    assert!(!kit.slot().exists() && kit.runs().is_empty());
+    kit.vibe(&["install"]).expect(0);
+    assert_eq!(kit.runs(), ["pre-install install", "post-install install"]);
+}
+
+#[test]
+fn other_kinds_of_slots_give_way_and_come_back() {
+    let kit = Kit::with_hooks();
+    let copy = PackageBuilder::new(ID, "0.9.0").file("doc.md", "copy\n");
+    kit.publish(&copy);
+    kit.vibe(&["install"]).expect(0);
+    assert!(kit.path("0.9.0/doc.md").exists());
+    kit.updated(&[]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.1.0\n");
+    assert!(!kit.path("0.9.0").exists());
+    kit.vibe(&["verify"]).expect(0);
+    kit.publish(&PackageBuilder::new(ID, "2.0.0").file("doc.md", "copy\n"));
+    kit.write("mine.md", "x");
+    kit.vibe(&["update"]).expect(1).stderr_has("mine.md");
+    fs::remove_file(kit.path("mine.md")).unwrap();
+    kit.vibe(&["update"]).expect(0);
+    assert!(kit.path("2.0.0/doc.md").exists() && !kit.path(".git").exists());
+    kit.vibe(&["verify"]).expect(0);
+    kit.vibe(&["install"]).expect(0).stdout_has("nothing to do");
+}
+
+#[test]
+fn what_is_no_clone_is_never_replaced_by_one() {
+    let kit = Kit::with_hooks();
+    fs::create_dir_all(kit.slot()).unwrap();
+    kit.write("mine.md", "mine\n");
+    kit.vibe(&["install"])
+        .expect(1)
+        .stderr_has("vibedeps/org.example.kit");
+    assert_eq!(read(kit.path("mine.md")), "mine\n");
+    assert!(!kit.path(".git").exists());
+}
+
+#[test]
+fn an_in_place_package_needs_the_whole_of_a_git_source() {
+    let kit = Kit::new(&package("1.0.0"));
+    let url = kit.repository.file_url();
+    kit.repository.git(&["mv", "-k", "doc.md", "same.md"]);
+    package("1.0.0").write(&kit.repository.path().join("sub"));
+    kit.repository.commit("sub");
+    kit.world.write(
+        "vibe.toml",
+        &format!(
+            "[project]\nname = \"world\"\n[requires.packages]\n\"{ID}\" = {{ git = \"{url}\", branch = \"main\", subdir = \"sub\" }}\n"
+        ),
+    );
+    kit.vibe(&["install"])
+        .expect(2)
+        .stderr_has("only a directory of its repository");
+    package("1.0.0").publish(&kit.world.registry());
+    kit.world.require(&[(ID, "*")]);
+    kit.vibe(&["install"])
+        .expect(2)
+        .stderr_has("needs a git source");
+}
+
+#[test]
+fn hooks_run_on_demand_in_the_clone_as_it_is() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install", "--no-hooks"]).expect(0);
+    assert!(kit.runs().is_empty());
+    kit.vibe(&["hooks", "list"])
+        .expect(0)
+        .stdout_has("pre-install");
+    kit.vibe(&["hooks", "run", ID]).expect(0);
+    assert_eq!(kit.runs(), ["pre-install manual", "post-install manual"]);
+    kit.vibe(&["list"]).expect(0).stdout_has("in-place");
+    kit.vibe(&["verify"]).expect(0);
+    kit.vibe(&["install"]).expect(0).stdout_has("nothing to do");
+}
+
+#[test]
+fn submodules_come_with_the_clone() {
+    let kit = Kit::with_hooks();
+    let inner = GitRepository::new(&kit.world.root().join("inner"));
+    inner.write("i", "1", false);
+    let first = inner.commit("1");
+    kit.repository.submodule("lib/inner", "../inner", &first);
+    kit.repository.commit("submodule");
+    kit.vibe(&["install"]).expect(0);
+    assert_eq!(read(kit.path("lib/inner/i")), "1");
+    kit.vibe(&["verify"]).expect(0);
+    kit.write("lib/inner/i", "damaged");
+    kit.vibe(&["verify"]).expect(3).stdout_has("lib/inner/i");
+    kit.vibe(&["verify", "--repair"]).expect(0);
+    assert_eq!(read(kit.path("lib/inner/i")), "1");
+    inner.write("i", "2", false);
+    let second = inner.commit("2");
+    kit.repository.submodule("lib/inner", "../inner", &second);
+    kit.repository.commit("submodule");
+    kit.vibe(&["update"]).expect(0);
+    assert_eq!(read(kit.path("lib/inner/i")), "2");
+    kit.vibe(&["verify"]).expect(0);
+    kit.repository.add_gitlink("lonely", &first);
+    kit.repository.commit("lonely");
+    kit.vibe(&["update"]).expect(1).stderr_has("lonely");
+    assert_eq!(read(kit.path("lib/inner/i")), "2");
+}
+
+/// Makes `files` files in directories of a hundred, in the work tree of the repository.
+fn fill(kit: &Kit, files: usize) {
+    for number in 0..files {
+        let directory = kit.repository.path().join(format!("dir{}", number / 100));
+        if number % 100 == 0 {
+            fs::create_dir_all(&directory).unwrap();
+        }
+        fs::write(directory.join(format!("f{number}")), format!("{number}\n")).unwrap();
+    }
+    kit.repository.commit("many");
+}
+
+#[test]
+fn an_update_of_a_huge_clone_touches_no_unchanged_file() {
+    let files = 100_000;
+    let kit = Kit::new(&package("1.0.0"));
+    fill(&kit, files);
+    kit.vibe(&["install"]).expect(0);
+    let name = |number: usize| format!("dir{}/f{number}", number / 100);
+    let before: Vec<_> = (0..files)
+        .map(|number| kit.identity(&name(number)))
+        .collect();
+    kit.repository.write(&name(7), "changed\n", false);
+    kit.publish(&package("1.1.0"));
+    kit.vibe(&["update"]).expect(0);
+    for (number, before) in before.into_iter().enumerate() {
+        let is_same = kit.identity(&name(number)) == before;
+        assert_eq!(is_same, number != 7, "{}", name(number));
+    }
+    assert_eq!(read(kit.path(&name(7))), "changed\n");
+}
+
+#[test]
+fn vibe_itself_looks_at_nothing_in_the_work_tree() {
+    if !strace_works() {
+        return;
+    }
+    let kit = Kit::new(&package("1.0.0"));
+    fill(&kit, 300);
+    kit.vibe(&["install"]).expect(0);
+    kit.repository.write("dir1/f101", "changed\n", false);
+    kit.publish(&package("1.1.0"));
+    let log = kit.world.root().join("trace");
+    let calls = ["-e", "trace=execve,%file,getdents64"];
+    run(&mut strace(&command(&kit.world, &["update"]), &log, &calls)).expect(0);
+    let traced = lines(&log);
+    let pid = |line: &str| {
+        line.split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let is_git = |line: &&String| line.contains("execve(") && line.contains("/git\"");
+    let gits: Vec<String> = traced.iter().filter(is_git).map(|line| pid(line)).collect();
+    assert!(gits.len() >= 3, "git was started");
+    let in_tree = |line: &&String| line.contains("org.example.kit/dir");
+    let (by_git, by_vibe): (Vec<&String>, Vec<&String>) = traced
+        .iter()
+        .filter(|line| in_tree(line) || line.contains("\"dir"))
+        .partition(|line| gits.contains(&pid(line)));
+    assert!(by_git.len() > 300, "git looks at every file once");
+    assert_eq!(by_vibe, Vec::<&String>::new());
 }
