@@ -179,10 +179,11 @@ impl<'a> WorkTree<'a> {
     /// # Errors
     /// Git or a file call failed; calling again finishes.
     pub fn bring(&self, wanted: &Checkout, extent: Extent) -> Result<(), WorkTreeError> {
+        let is_new = stat_of(&self.tree)?.is_none();
         create_directory_all(&self.tree)?;
         self.remove_former_submodules(wanted)?;
         let whole = self.whole();
-        whole.bring(wanted.into(), extent)?;
+        whole.bring(wanted.into(), extent, is_new)?;
         for submodule in &wanted.submodules {
             create_parents(&self.tree, &submodule.path)?;
             let part = self.part(&submodule.path);
@@ -191,7 +192,7 @@ impl<'a> WorkTree<'a> {
                 create_directory_all(&part.tree)?;
             }
             self.remember_submodule(&submodule.path)?;
-            part.bring(submodule.into(), extent)?;
+            part.bring(submodule.into(), extent, is_new)?;
             part.repository.set_head(submodule.commit)?;
         }
         Ok(whole.repository.set_head(wanted.commit)?)
@@ -365,9 +366,8 @@ impl<'a> From<&'a Submodule> for Target<'a> {
 }
 
 impl Part<'_> {
-    /// All but `HEAD`.
-    fn bring(&self, target: Target<'_>, extent: Extent) -> Result<(), WorkTreeError> {
-        let is_new = list_dir(&self.tree)?.is_empty();
+    /// All but `HEAD`. Of a tree that `is_new` nothing has to be looked at.
+    fn bring(&self, target: Target<'_>, extent: Extent, is_new: bool) -> Result<(), WorkTreeError> {
         if !self.repository.is_plain(target.url)? {
             self.repository.create(target.url)?;
         }
@@ -384,7 +384,7 @@ impl Part<'_> {
             Extent::Tracked | Extent::All => &["read-tree", "--reset", "-u", &commit],
         };
         self.call("check out the files of", check_out, &objects)?;
-        if extent == Extent::All {
+        if extent == Extent::All && !is_new {
             let clean = ["clean", "-ffdxq"];
             self.call("remove the untracked files of", &clean, &objects)?;
         }
