@@ -179,8 +179,8 @@ fn placed_cells(
 }
 
 fn clone_cells(step: &CheckOut, report: &RunReport) -> Vec<String> {
-    let packages = report.packages.iter();
-    let package = packages.filter(|package| package.slot == step.slot).next();
+    let mut packages = report.packages.iter();
+    let package = packages.find(|package| package.slot == step.slot);
     let version = package.map_or("", |package| &package.version);
     let mut cells = vec![
         step.slot.package().to_string(),

@@ -493,10 +493,10 @@ fn submodules_are_clones_of_their_own_at_their_pinned_commits() {
     assert_eq!(slot.status(&next).tracked.paths, [b"lib/inner"]);
     symlink(slot.world.path("inner"), slot.path("lib")).unwrap();
     assert_eq!(slot.status(&next).tracked.count, 1);
-    let before = snapshot(&inner.path());
+    let before = snapshot(inner.path());
     slot.bring(&next);
     assert_eq!(
-        snapshot(&inner.path()),
+        snapshot(inner.path()),
         before,
         "nothing goes through a link"
     );
