@@ -3,6 +3,9 @@
 //! The floors are `git clone` of the same repositories one after the other, each with its work
 //! tree: by URL, which does what a clone over a network does and is what the budget compares with;
 //! and by path, which links the objects instead.
+//!
+//! Each installer is judged as it is without flags about files: vibe copies (there are no reflinks
+//! on ext4) and bun links. What each does with the other's way is shown too.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,10 +23,12 @@ const CLONE_BY_URL: &str = "git clone, by URL";
 const CLONE_BY_PATH: &str = "git clone, by path";
 const NOTHING: &str = "an empty process";
 const VIBE_COLD: &str = "vibe cold";
-const VIBE_WARM: &str = "vibe warm offline";
+const VIBE_WARM: &str = "vibe warm offline, copies";
 const VIBE_NO_OP: &str = "vibe no-op";
 const BUN_COLD: &str = "bun cold";
-const BUN_WARM: &str = "bun warm";
+const VIBE_WARM_LINKED: &str = "vibe warm offline, hard links";
+const BUN_WARM: &str = "bun warm, hard links";
+const BUN_WARM_COPIED: &str = "bun warm, copies";
 const BUN_NO_OP: &str = "bun no-op";
 
 /// How many times as long as the clones an install with nothing in store may take.
@@ -33,12 +38,14 @@ const NO_OP_CALLS: usize = 150;
 const NO_OP_CALLS_A_PACKAGE: usize = 2;
 
 /// The table, in its order: each contender, and what its time is shown in multiples of.
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 11] = [
     row(CLONE_BY_URL, CLONE_BY_URL),
     row(CLONE_BY_PATH, CLONE_BY_URL),
     row(VIBE_COLD, CLONE_BY_URL),
     row(BUN_COLD, CLONE_BY_URL),
     row(VIBE_WARM, CLONE_BY_URL),
+    row(BUN_WARM_COPIED, CLONE_BY_URL),
+    row(VIBE_WARM_LINKED, CLONE_BY_URL),
     row(BUN_WARM, CLONE_BY_URL),
     row(NOTHING, NOTHING),
     row(VIBE_NO_OP, NOTHING),
@@ -161,12 +168,24 @@ impl<'a> World<'a> {
             contender(CLONE_BY_PATH, |place| Ok(self.clones(place, ""))),
             contender(NOTHING, move |place| Ok(nothing(place))),
         ];
-        let vibe = [VIBE_COLD, VIBE_WARM, VIBE_NO_OP];
-        contenders.extend(self.vibe.contenders(vibe, "--offline"));
-        if let Some(bun) = &self.bun {
-            let names = [BUN_COLD, BUN_WARM, BUN_NO_OP];
-            contenders.extend(bun.contenders(names, "--frozen-lockfile"));
-        }
+        let vibe = &self.vibe;
+        contenders.extend([
+            vibe.cold(VIBE_COLD),
+            vibe.warm(VIBE_WARM, &["--offline"]),
+            vibe.warm(VIBE_WARM_LINKED, &["--offline", "--link-mode=hardlink"]),
+            vibe.no_op(VIBE_NO_OP),
+        ]);
+        contenders.extend(self.bun.iter().flat_map(|bun| {
+            [
+                bun.cold(BUN_COLD),
+                bun.warm(BUN_WARM, &["--frozen-lockfile"]),
+                bun.warm(
+                    BUN_WARM_COPIED,
+                    &["--frozen-lockfile", "--backend=copyfile"],
+                ),
+                bun.no_op(BUN_NO_OP),
+            ]
+        }));
         contenders
     }
 
@@ -272,19 +291,23 @@ impl<'a> Installer<'a> {
 }
 
 impl<'a> Project<'a> {
-    /// With nothing in store; with this project's lock and store, but nothing placed; and as this
-    /// project is.
-    fn contenders(&self, names: [&'static str; 3], warm_flag: &'static str) -> [Contender<'_>; 3] {
-        let [cold, warm, no_op] = names;
-        [
-            contender(cold, |place| {
-                Ok(self.installer.new_project(place)?.run(&[]))
-            }),
-            contender(warm, move |place| {
-                Ok(self.copy_not_placed(place)?.run(&[warm_flag]))
-            }),
-            contender(no_op, |_| Ok(self.run(&[]))),
-        ]
+    /// An install of new projects like this one, with an empty store.
+    fn cold(&self, name: &'static str) -> Contender<'_> {
+        contender(name, |place| {
+            Ok(self.installer.new_project(place)?.run(&[]))
+        })
+    }
+
+    /// An install of projects that have this one's lock and store, and nothing placed.
+    fn warm(&self, name: &'static str, flags: &'static [&str]) -> Contender<'_> {
+        contender(name, move |place| {
+            Ok(self.copy_not_placed(place)?.run(flags))
+        })
+    }
+
+    /// An install of this project, again.
+    fn no_op(&self, name: &'static str) -> Contender<'_> {
+        contender(name, |_| Ok(self.run(&[])))
     }
 
     /// A project in `place` with the manifest, the lock and the store of this one.

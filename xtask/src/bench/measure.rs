@@ -53,6 +53,9 @@ pub(crate) struct Placed {
 pub(crate) struct Sample {
     /// From the start of its first program to the end of its last.
     pub(crate) elapsed: Duration,
+    /// What its processes computed, and the system for them: the part of the time that does not
+    /// depend on who else uses the machine.
+    pub(crate) computed: Duration,
     /// The most memory that one process of it had, in bytes.
     pub(crate) peak_bytes: u64,
 }
@@ -150,6 +153,7 @@ fn settle() {
 
 fn timed(commands: &mut [Command], log: &Path) -> Result<Sample, Error> {
     let mut peak_bytes = 0;
+    let mut computed = Duration::ZERO;
     let start = Instant::now();
     for command in commands {
         let used = command.spawn().and_then(Wait4::wait4);
@@ -162,9 +166,11 @@ fn timed(commands: &mut [Command], log: &Path) -> Result<Sample, Error> {
             });
         }
         peak_bytes = peak_bytes.max(used.rusage.maxrss);
+        computed += used.rusage.utime + used.rusage.stime;
     }
     Ok(Sample {
         elapsed: start.elapsed(),
+        computed,
         peak_bytes,
     })
 }
@@ -206,6 +212,11 @@ impl Samples {
         self.rounds.iter().map(Sample::ms).fold(f64::MAX, f64::min)
     }
 
+    /// The middle of the time that was computed.
+    pub(crate) fn computed_ms(&self) -> f64 {
+        median(self.rounds.iter().map(|it| ms(it.computed)).collect())
+    }
+
     /// The most memory, in MiB.
     pub(crate) fn peak_mib(&self) -> f64 {
         let peaks = self.rounds.iter().map(|sample| sample.peak_bytes);
@@ -225,8 +236,12 @@ impl Samples {
 
 impl Sample {
     fn ms(&self) -> f64 {
-        self.elapsed.as_secs_f64() * 1000.0
+        ms(self.elapsed)
     }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
 }
 
 /// The middle of `values`, or the mean of the two in the middle; of none, not a number.
@@ -248,6 +263,7 @@ pub(crate) mod tests {
     pub(crate) fn samples(name: &'static str, times: &[u64], peak_mib: u64) -> Samples {
         let sample = |&ms: &u64| Sample {
             elapsed: Duration::from_millis(ms),
+            computed: Duration::from_millis(ms / 2),
             peak_bytes: peak_mib << 20,
         };
         Samples {

@@ -5,6 +5,18 @@ use std::fmt;
 use super::measure::Samples;
 use crate::Outcome;
 
+/// The heads of the table.
+const HEAD: [&str; COLUMNS] = [
+    "",
+    "median ms",
+    "min ms",
+    "cpu ms",
+    "peak MiB",
+    "ratio",
+    "budget",
+];
+const COLUMNS: usize = 7;
+
 /// What a contender may cost.
 pub(crate) struct Budget {
     /// Whose budget it is.
@@ -141,7 +153,7 @@ fn judge(found: Option<f64>, at_most: f64) -> Verdict {
 }
 
 /// The cells of one row, if its contender took part.
-fn cells(row: &Row, samples: &[Samples], judged: &[Judged]) -> Option<[String; 6]> {
+fn cells(row: &Row, samples: &[Samples], judged: &[Judged]) -> Option<[String; COLUMNS]> {
     let ours = find(samples, row.name)?;
     let ratio = find(samples, row.floor).map_or_else(String::new, |floor| {
         format!("{:.2} x {}", ours.ratio_to(floor), row.floor)
@@ -157,6 +169,7 @@ fn cells(row: &Row, samples: &[Samples], judged: &[Judged]) -> Option<[String; 6
         row.name.to_owned(),
         format!("{:.1}", ours.median_ms()),
         format!("{:.1}", ours.least_ms()),
+        format!("{:.1}", ours.computed_ms()),
         format!("{:.1}", ours.peak_mib()),
         ratio,
         verdict.to_owned(),
@@ -164,15 +177,17 @@ fn cells(row: &Row, samples: &[Samples], judged: &[Judged]) -> Option<[String; 6
 }
 
 /// Aligned columns: numbers to the right, words to the left.
-fn table(rows: &[[String; 6]]) -> Vec<String> {
-    let head = ["", "median ms", "min ms", "peak MiB", "ratio", "budget"].map(str::to_owned);
+fn table(rows: &[[String; COLUMNS]]) -> Vec<String> {
+    let head = HEAD.map(str::to_owned);
     let all = || std::iter::once(&head).chain(rows);
     let width = |column: usize| all().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &[String; 6]| {
+    let widths: Vec<usize> = (0..COLUMNS)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let line = |row: &[String; COLUMNS]| {
         let cells = row.iter().zip(&widths).enumerate();
         let cells = cells.map(|(column, (cell, &width))| match column {
-            1..=3 => format!("{cell:>width$}"),
+            1..=4 => format!("{cell:>width$}"),
             _ => format!("{cell:<width$}"),
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -278,9 +293,9 @@ mod tests {
         ];
         let report = report(&samples, &rows, &budgets);
         let expected = "
-        median ms  min ms  peak MiB  ratio          budget
-theirs       20.0    20.0       1.0  1.00 x theirs
-ours         30.0    10.0      20.0  1.50 x theirs  OVER BUDGET
+        median ms  min ms  cpu ms  peak MiB  ratio          budget
+theirs       20.0    20.0    10.0       1.0  1.00 x theirs
+ours         30.0    10.0    15.0      20.0  1.50 x theirs  OVER BUDGET
 
 OVER  ours: 1.50 x theirs, at most 1
 pass  ours: 20.0 MiB, at most 64

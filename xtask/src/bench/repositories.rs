@@ -220,7 +220,10 @@ mod tests {
         };
         assert_eq!(ask(&["rev-list", "--count", "HEAD"]), COMMITS.to_string());
         assert_eq!(ask(&["rev-parse", TAG]), ask(&["rev-parse", "HEAD"]));
-        assert_eq!(ask(&["rev-parse", TAG]), "");
+        assert_eq!(
+            ask(&["rev-parse", TAG]),
+            "bef4f1bb2661c12b476f24d3b6c39dda072b8efa"
+        );
         let names = ask(&["ls-tree", "-r", "--name-only", TAG]);
         let expected = files(3, 0).len();
         assert_eq!(
