@@ -58,7 +58,7 @@ impl Ground {
         let place = match self.mount {
             Some(_) => "a fresh ext4 on a loop device".to_owned(),
             None => format!(
-                "{}, on its file system as it is (root gets a fresh ext4)",
+                "{}, whose file system has a past: root, where it may mount, gets a fresh one",
                 self.directory.path().display()
             ),
         };

@@ -37,8 +37,8 @@ pub(crate) struct Options {
     /// Rounds that count; one before them does not.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-    /// Where to measure: a file system is made in it where root runs this, else it is used as it
-    /// is. [default: bench in cargo's target directory]
+    /// Where to measure: on a file system that is made in it, if this user may mount one, else on
+    /// its own. [default: bench in cargo's target directory]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
     /// The program to measure. [default: a release build]
@@ -50,8 +50,8 @@ pub(crate) struct Options {
     /// Installs bun with npm into the work directory where there is none.
     #[arg(long)]
     with_bun: bool,
-    /// What starts the programs finds theirs here.
-    #[arg(long, env = "PATH", hide = true, hide_env_values = true)]
+    /// Where all programs are looked for, also by the measured ones.
+    #[arg(long, env = "PATH", default_value = "", hide = true)]
     path: OsString,
     /// This process has mounts of its own.
     #[arg(long, hide = true)]
