@@ -1,13 +1,18 @@
-//! The pages: their examples are valid, and their links lead somewhere.
+//! The pages: their examples are valid, their links lead somewhere, and what they say to type does
+//! what they say.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::read;
+#[cfg(unix)]
+use crate::support::{VIBE, redacted, run};
 use vibe_core::formats::config::UserConfig;
 use vibe_core::formats::lock::Lock;
 use vibe_core::formats::manifest::{Manifest, Reading};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::MachineState;
+#[cfg(unix)]
+use vibe_testkit::World;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -43,9 +48,103 @@ fn the_examples_of_formats_are_valid() {
         Some(record.tree.id())
     );
     let state = MachineState::parse(&example("Machine state")).unwrap();
-    assert_eq!(state.slots.len(), 1);
+    assert_eq!((state.slots.len(), state.clones.len()), (1, 0));
     let (_, warnings) = UserConfig::parse(&example("config.toml")).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn the_examples_of_git_are_valid() {
+    let page = read(root().join("docs/git.md"));
+    let blocks = blocks(&page);
+    let examples: Vec<&str> = blocks
+        .iter()
+        .filter_map(|(kind, text)| (*kind == "toml").then_some(*text))
+        .collect();
+    let [requirements, bridge, config] = examples[..] else {
+        panic!("{examples:?}");
+    };
+    let project = format!("[project]\nname = \"p\"\n{requirements}");
+    let project = Manifest::parse(&project, Reading::Own).unwrap();
+    assert_eq!((project.requires.len(), project.warnings.len()), (4, 0));
+    let bridge = Manifest::parse(bridge, Reading::Own).unwrap();
+    assert!(bridge.package.unwrap().bridge && bridge.warnings.is_empty());
+    let (config, warnings) = UserConfig::parse(config).unwrap();
+    assert_eq!((config.insecure_hosts.len(), warnings.len()), (2, 0));
+}
+
+/// The blocks of a page between fences, each with the word after its first fence.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    let fenced = page.split("```").skip(1).step_by(2);
+    fenced
+        .map(|block| block.split_once('\n').unwrap())
+        .collect()
+}
+
+/// The shell blocks of a page as one script: it ends at the first command that does not end as the
+/// page says, and says which block it is in.
+#[cfg(unix)]
+fn script(blocks: &[(&str, &str)]) -> String {
+    let mut script = "set -euo pipefail\nexec 2>&1\n".to_owned();
+    for (number, (_, text)) in blocks.iter().enumerate().filter(|(_, b)| b.0 == "sh") {
+        script += &format!("echo '{BLOCK}{number}'\n");
+        for line in text.lines() {
+            let line = match line.split_once("# exit ") {
+                Some((command, code)) => format!(
+                    "code=0; {{ {command}; }} || code=$?; echo \"ended with $code\"; test \"$code\" = {code}"
+                ),
+                None => line.to_owned(),
+            };
+            script += &format!("{line}\n");
+        }
+    }
+    script
+}
+
+/// The line before what a block prints.
+#[cfg(unix)]
+const BLOCK: &str = "== block ";
+
+/// Someone's git configuration that changes what the git program does wherever it is read.
+#[cfg(unix)]
+const SOMEBODYS: &str = "[user]\nuseConfigOnly = true\n[commit]\ngpgSign = true\n[core]\nautocrlf = true\nhooksPath = /nowhere\n[init]\ndefaultBranch = trunk\n[protocol \"file\"]\nallow = never\n";
+
+#[cfg(unix)]
+#[test]
+fn the_page_on_git_does_what_it_says() {
+    let world = World::new();
+    std::fs::write(world.home().join(".gitconfig"), SOMEBODYS).unwrap();
+    let page = read(root().join("docs/git.md"));
+    let blocks = blocks(&page);
+    let programs = Path::new(VIBE).parent().unwrap().to_str().unwrap();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", &script(&blocks)])
+        .current_dir(world.root())
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", world.home())
+        .env("TMPDIR", world.root())
+        .stdin(std::process::Stdio::null());
+    let printed = run(&mut bash).expect(0).stdout;
+    let printed = redacted(&world, &printed);
+    let mut shown = 0;
+    let mut typed = 0;
+    for (number, (kind, text)) in blocks.iter().enumerate() {
+        typed = if *kind == "sh" { number } else { typed };
+        if *kind != "text" {
+            continue;
+        }
+        let output = printed
+            .split(BLOCK)
+            .find(|part| part.starts_with(&format!("{typed}\n")));
+        let output: Vec<&str> = output.unwrap().lines().collect();
+        for line in redacted(&world, text).lines() {
+            assert!(output.contains(&line), "no {line:?} in {output:#?}");
+            shown += 1;
+        }
+    }
+    assert!(shown > 10, "only {shown} lines are shown");
 }
 
 /// Every page.
@@ -102,10 +201,30 @@ fn links_between_pages_lead_to_files() {
     for page in pages() {
         for link in read(&page).split("](").skip(1) {
             let target = link.split_once(')').unwrap().0;
-            let path = page.parent().unwrap().join(target);
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path = match path {
+                "" => page.clone(),
+                path => page.parent().unwrap().join(path),
+            };
             assert!(path.exists(), "{}: {target}", page.display());
+            let is_there = anchor.is_empty() || anchors(&read(&path)).any(|found| found == anchor);
+            assert!(is_there, "{}: {target}", page.display());
             links += 1;
         }
     }
     assert!(links > 5, "only {links} links were found");
+}
+
+/// What the headings of a page are called in links.
+fn anchors(page: &str) -> impl Iterator<Item = String> {
+    let titles = page.lines().filter(|line| line.starts_with('#'));
+    titles.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        title
+            .chars()
+            .filter(kept)
+            .collect::<String>()
+            .replace(' ', "-")
+    })
 }
