@@ -41,16 +41,17 @@ fn the_examples_of_formats_are_valid() {
         assert!(!manifest.requires.is_empty(), "{title}");
     }
     let lock = Lock::parse(&example("vibe.lock")).unwrap();
-    assert_eq!(lock.packages.len(), 2);
+    assert_eq!(lock.packages.len(), 3);
     let record = SlotRecord::parse(&example("Slot record")).unwrap();
     assert_eq!(
         lock.get(&record.package).unwrap().tree,
         Some(record.tree.id())
     );
     let state = MachineState::parse(&example("Machine state")).unwrap();
-    assert_eq!((state.slots.len(), state.clones.len()), (1, 0));
-    let (_, warnings) = UserConfig::parse(&example("config.toml")).unwrap();
+    assert_eq!((state.slots.len(), state.clones.len()), (2, 1));
+    let (config, warnings) = UserConfig::parse(&example("config.toml")).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(config.insecure_hosts, ["git.intranet.example"]);
 }
 
 #[test]
