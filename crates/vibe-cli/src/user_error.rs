@@ -409,7 +409,7 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             ReadError::Fs(_) => None,
         },
         InstallError::NotYet { .. } => {
-            Some("leave it out; registries that are directories, and paths, work".to_owned())
+            Some("leave it out; registries, git repositories and paths work".to_owned())
         }
         _ => None,
     }
@@ -991,7 +991,7 @@ mod tests {
             &InstallError::NotYet { what, path: path() },
             "not-supported",
             1,
-            "paths, work",
+            "git repositories and paths work",
         );
         let spec = InstallError::SpecIsNoPackage {
             repository: "https://h/x".to_owned(),
