@@ -4,12 +4,14 @@
 //! is a SHA-256 over one line a file, each with the byte length of its path before the path, so
 //! that no two different trees give the same bytes to hash. Directories have no row of their own.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use crate::digest::{DigestError, Sha256Digest, Sha256Hasher};
-use crate::relative_path::RelPath;
+use crate::relative_path::{RelPath, folded};
 use crate::string_serde::string_serde;
 
 /// One file of a tree.
@@ -24,10 +26,20 @@ pub struct TreeRow {
 }
 
 /// The files of a package: sorted by path, no two of them the same file on any system.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Tree {
     rows: Vec<TreeRow>,
+    /// The identity, once it was asked for.
+    id: OnceLock<TreeId>,
 }
+
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows
+    }
+}
+
+impl Eq for Tree {}
 
 /// Why rows are no tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +73,14 @@ impl Tree {
     pub fn new(mut rows: Vec<TreeRow>) -> Result<Self, TreeError> {
         rows.sort_by(|a, b| a.path.cmp(&b.path));
         check_collisions(&rows)?;
-        Ok(Self { rows })
+        Ok(Self::of_checked(rows))
+    }
+
+    fn of_checked(rows: Vec<TreeRow>) -> Self {
+        Self {
+            rows,
+            id: OnceLock::new(),
+        }
     }
 
     /// The rows, sorted by path.
@@ -88,11 +107,13 @@ impl Tree {
 
     /// The identity.
     pub fn id(&self) -> TreeId {
-        let mut hasher = Sha256Hasher::new();
-        for row in &self.rows {
-            hasher.update(row_line(row).as_bytes());
-        }
-        TreeId(hasher.finish())
+        *self.id.get_or_init(|| {
+            let mut hasher = Sha256Hasher::new();
+            for row in &self.rows {
+                hasher.update(row_line(row).as_bytes());
+            }
+            TreeId(hasher.finish())
+        })
     }
 
     /// The rows as text, the very bytes that [`Tree::id`] hashes: the content of a `.tree` file.
@@ -118,7 +139,7 @@ impl Tree {
             return Err(TreeError::Row { line: rows.len() });
         }
         check_collisions(&rows)?;
-        Ok(Self { rows })
+        Ok(Self::of_checked(rows))
     }
 }
 
@@ -148,25 +169,55 @@ fn parse_line(line: &str) -> Option<TreeRow> {
 /// Every path and every directory on the way to it has one key; a key met again must be the same
 /// directory, spelled the same.
 fn check_collisions(rows: &[TreeRow]) -> Result<(), TreeError> {
-    let mut seen: BTreeMap<String, (RelPath, bool, &RelPath)> = BTreeMap::new();
+    let mut seen: HashMap<String, Met<'_>> = HashMap::with_capacity(rows.len());
+    let mut before = "";
     for row in rows {
-        let directories = row.path.ancestors().map(|path| (path, true));
-        for (path, directory) in directories.chain([(row.path.clone(), false)]) {
-            match seen.get(&path.collision_key()) {
-                Some((known, true, _)) if directory && *known == path => {}
-                Some((_, _, first)) => {
+        let path = row.path.as_str();
+        let ends = path.match_indices('/').map(|(at, _)| at);
+        for end in ends.chain([path.len()]) {
+            let entry = &path[..end];
+            let is_directory = end < path.len();
+            // Rows are sorted, so most directories were met with the row before.
+            if is_directory && is_directory_of(entry, before) {
+                continue;
+            }
+            let met = Met {
+                path: entry,
+                is_directory,
+                first: &row.path,
+            };
+            match seen.entry(folded(entry)) {
+                Entry::Vacant(vacant) => drop(vacant.insert(met)),
+                Entry::Occupied(known) if known.get().is_same_directory(&met) => {}
+                Entry::Occupied(known) => {
                     return Err(TreeError::Collision {
-                        first: (*first).clone(),
+                        first: known.get().first.clone(),
                         second: row.path.clone(),
                     });
                 }
-                None => {
-                    seen.insert(path.collision_key(), (path, directory, &row.path));
-                }
             }
         }
+        before = path;
     }
     Ok(())
+}
+
+fn is_directory_of(directory: &str, path: &str) -> bool {
+    path.strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// A path or a directory that was met, and the row with which it was.
+struct Met<'a> {
+    path: &'a str,
+    is_directory: bool,
+    first: &'a RelPath,
+}
+
+impl Met<'_> {
+    fn is_same_directory(&self, other: &Met<'_>) -> bool {
+        self.is_directory && other.is_directory && self.path == other.path
+    }
 }
 
 /// The identity of a tree, written `tree1:<64 hex>`.

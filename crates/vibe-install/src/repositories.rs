@@ -17,6 +17,9 @@ use crate::error::InstallError;
 use crate::fetch::GitOrigin;
 use crate::settings::{Context, Settings};
 
+/// How the variables with tokens begin.
+const TOKEN_VARIABLE: &str = "VIBE_GIT_TOKEN_";
+
 /// The user that goes with a token of which nothing else is said. The common hosts look at the token
 /// alone.
 const TOKEN_USER: &str = "token";
@@ -156,10 +159,13 @@ impl<'a> Repositories<'a> {
                 bytes,
             });
         };
+        // Whoever may know a token gets it with the request; programs that are started do not.
+        let mut environment = settings.environment.clone();
+        environment.retain(|name, _| !name.to_string_lossy().starts_with(TOKEN_VARIABLE));
         let remotes = Remotes::new(RemoteOptions {
             cache,
             base: &self.root,
-            environment: &settings.environment,
+            environment: &environment,
             cancel: self.cancel,
             holder: &holder,
             offline: settings.is_offline(),
@@ -192,7 +198,7 @@ fn token(settings: &Settings, url: &RemoteUrl) -> Option<Credential> {
 pub fn token_variable(host: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = host.to_ascii_uppercase().chars().map(plain).collect();
-    format!("VIBE_GIT_TOKEN_{name}")
+    format!("{TOKEN_VARIABLE}{name}")
 }
 
 impl SubmoduleSource for Repositories<'_> {
