@@ -497,8 +497,8 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         }
         InstallError::Resolve { error, known } => match error.as_ref() {
             Unsolved::Unknown { .. } if known.is_empty() => Some(format!(
-                "no `[[registry]]` in vibe.toml has any package; add one that has, or install a \
-                 directory: {}",
+                "look for a mistake in the id; or add a `[[registry]]` that has it to vibe.toml, or \
+                 install a directory: {}",
                 paste.line(&["install", "path:DIR"])
             )),
             Unsolved::Unknown { package, .. } => did_you_mean(package, known),

@@ -206,7 +206,7 @@ pub enum InstallError {
     },
     /// A package from elsewhere names a repository on this machine.
     #[error(
-        "{id} requires {dependency} from a local repository, `{}`, which only a package of this machine can name",
+        "{id} requires {dependency} from a local repository, `{}`, which others cannot find",
         escape(repository)
     )]
     LocalRepository {

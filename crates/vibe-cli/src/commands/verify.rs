@@ -1,7 +1,7 @@
 //! `vibe verify`.
 
 use vibe_core::PackageId;
-use vibe_install::RepairRequest;
+use vibe_install::{Finding, FindingKind, RepairRequest};
 
 use super::App;
 use super::install::repair;
@@ -29,10 +29,21 @@ pub(super) fn run(app: &App<'_>, arguments: &VerifyArguments) -> Result<Answer, 
         .map_err(|error| app.error(&error))?;
     let mut answer = Answer::new(&report, render::verify::text(&report, app.view().elapsed))?;
     answer.exit_code = exit_code::of_findings(&report);
-    answer.hints = hint(app, answer.exit_code, &arguments.packages)
-        .into_iter()
-        .collect();
+    let hint = match report.findings.iter().any(is_of_lock) {
+        true => Some(format!(
+            "restore vibe.lock from version control; or, if the places that vibe.toml states are \
+             wanted, run: {}",
+            app.paste.line(&["install"])
+        )),
+        false => hint(app, answer.exit_code, &arguments.packages),
+    };
+    answer.hints = hint.into_iter().collect();
     Ok(answer)
+}
+
+/// Whether the lock itself names another place than the manifests: nothing is restored from it.
+fn is_of_lock(finding: &Finding) -> bool {
+    finding.kind == FindingKind::Integrity && finding.slot.is_none()
 }
 
 fn hint(app: &App<'_>, exit_code: u8, packages: &[PackageId]) -> Option<String> {
