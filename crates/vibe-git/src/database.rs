@@ -549,6 +549,9 @@ impl Walk<'_> {
             let mut path = Vec::with_capacity(length);
             path.extend_from_slice(prefix);
             path.extend_from_slice(entry.filename);
+            if entry.filename.contains(&b'/') {
+                return Err(self.entry_name(&path));
+            }
             if entry.mode.is_tree() {
                 path.push(b'/');
                 pending.push((entry.oid.to_owned(), path, depth + 1));
@@ -557,6 +560,14 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    fn entry_name(&self, path: &[u8]) -> GitError {
+        GitError::EntryName {
+            repository: self.database.repository.clone(),
+            commit: *self.commit,
+            name: shorten(&escape_bytes(path), 200),
+        }
     }
 
     fn count(&mut self, path_bytes: usize) -> Result<(), GitError> {
@@ -859,6 +870,26 @@ mod tests {
         repository.git(&["checkout", "--quiet", "--detach"]);
         let refs = open(&repository).refs().unwrap();
         assert_eq!((refs.default_branch, refs.head), (None, Some(commit)));
+    }
+
+    #[test]
+    fn an_entry_whose_name_is_a_path_is_refused() {
+        let world = World::new();
+        let repository = world.repository("source");
+        let blob = repository.blob(b"text");
+        let inner = repository.tree(&[("100644", b"b/c", &blob)]);
+        for (mode, name, id, expected) in [
+            ("100644", b"a/b".as_slice(), &blob, "`a/b`"),
+            ("40000", b"/", &inner, "`/`"),
+            ("40000", b"a", &inner, "`a/b/c`"),
+        ] {
+            let commit = repository.commit_tree(&repository.tree(&[(mode, name, id)]));
+            let error = open(&repository)
+                .entries(&commit, None, LIMITS)
+                .unwrap_err();
+            assert!(matches!(error, GitError::EntryName { .. }), "{error}");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 
     #[test]

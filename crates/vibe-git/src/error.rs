@@ -109,6 +109,18 @@ pub enum GitError {
         /// The first directory that is too deep, escaped.
         directory: String,
     },
+    /// An entry of a tree whose name is a path.
+    #[error(
+        "commit {commit} of {repository} has an entry named `{name}`, and no name has a `/`; check the repository with `git fsck`"
+    )]
+    EntryName {
+        /// The repository.
+        repository: String,
+        /// The commit looked at.
+        commit: CommitId,
+        /// The name, with what is above it, escaped.
+        name: String,
+    },
     /// An object larger than is allowed.
     #[error("object {object} of {repository} has {bytes} bytes, more than the limit of {limit}")]
     TooLarge {
