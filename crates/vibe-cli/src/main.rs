@@ -25,6 +25,8 @@ use crate::settings::World;
 
 /// The variable that holds a filter for the log, in the syntax of `tracing`.
 const LOG_VARIABLE: &str = "VIBE_LOG";
+/// What is never logged, whatever the filter says: the bytes of requests, credentials among them.
+const NEVER_LOGGED: &str = "ureq_proto::util=off";
 /// So many interrupts end the program where it stands; what it was doing is finished by the next
 /// run, as after a crash.
 const INTERRUPTS_TO_END: usize = 3;
@@ -82,8 +84,9 @@ fn start_log(filter: Option<&OsString>) -> Option<String> {
     }
     match EnvFilter::try_new(&filter) {
         Ok(filter) => {
+            let never = NEVER_LOGGED.parse().expect("it is a directive");
             tracing_subscriber::fmt()
-                .with_env_filter(filter)
+                .with_env_filter(filter.add_directive(never))
                 .with_writer(std::io::stderr)
                 .with_ansi(false)
                 .log_internal_errors(false)
