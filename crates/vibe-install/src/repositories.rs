@@ -184,9 +184,14 @@ impl<'a> Repositories<'a> {
 }
 
 /// The token that the environment has for the host of `url`: `VIBE_GIT_TOKEN_<HOST>`, with `user:`
-/// before it where the host wants a certain user.
+/// before it where the host wants a certain user. That of the host with its port comes first.
 fn token(settings: &Settings, url: &RemoteUrl) -> Option<Credential> {
-    let value = settings.variable(&token_variable(url.host()?))?.to_str()?;
+    let hosts = [url.authority(), url.host().map(str::to_owned)];
+    let mut values = hosts
+        .iter()
+        .flatten()
+        .filter_map(|host| settings.variable(&token_variable(host)));
+    let value = values.next()?.to_str()?;
     let (user, secret) = value.split_once(':').unwrap_or((TOKEN_USER, value));
     Some(Credential {
         user: user.to_owned(),
@@ -233,6 +238,7 @@ mod tests {
         for (host, expected) in [
             ("github.com", "VIBE_GIT_TOKEN_GITHUB_COM"),
             ("127.0.0.1", "VIBE_GIT_TOKEN_127_0_0_1"),
+            ("127.0.0.1:8080", "VIBE_GIT_TOKEN_127_0_0_1_8080"),
             ("[::1]", "VIBE_GIT_TOKEN____1_"),
             ("my-host", "VIBE_GIT_TOKEN_MY_HOST"),
         ] {
