@@ -155,19 +155,21 @@ impl<'a> Remotes<'a> {
         }
     }
 
-    /// Removes what is in the cache of `url`, so that the next fetch brings everything anew: for a
-    /// cache in which an object cannot be read. A local repository is never touched.
+    /// Fetches `wanted` of `url` into a new cache, which replaces the one that is there: for a
+    /// cache in which an object cannot be read. Whether that was done: not for a local repository,
+    /// not where the network may not be used, and not where the fetch fails.
     ///
     /// # Errors
-    /// [`GitError::Cache`].
-    pub fn forget(&self, url: &RemoteUrl) -> Result<(), GitError> {
-        if url.is_local() {
-            return Ok(());
+    /// [`GitError::Cache`], [`GitError::DamagedCache`] or [`GitError::Interrupted`].
+    pub fn renew(&self, url: &RemoteUrl, wanted: Wanted<'_>) -> Result<bool, GitError> {
+        if url.is_local() || self.options.offline {
+            return Ok(false);
         }
         let _usage = self.prepare_directory(url)?;
         let path = self.path_of(url);
-        let _lock = self.lock(url, &path)?;
-        remove_tree(&path).map_err(|error| removal_failed(url, &path, &error))
+        let lock = self.lock(url, &path)?;
+        let fetched = self.fetch_anew(url, wanted, &Cache { path, lock })?;
+        Ok(fetched.is_some())
     }
 
     fn local(&self, url: &RemoteUrl) -> Result<Option<Database>, GitError> {
@@ -325,9 +327,15 @@ impl<'a> Remotes<'a> {
             path,
             lock: cache.lock.clone(),
         };
-        let Ok((database, commit)) = self.attempt(url, wanted, &fresh) else {
-            remove(&fresh.path)?;
-            return Ok(None);
+        let (database, commit) = match self.attempt(url, wanted, &fresh) {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                remove(&fresh.path)?;
+                return match error {
+                    GitError::Interrupted { .. } => Err(error),
+                    _ => Ok(None),
+                };
+            }
         };
         drop(database);
         remove(&cache.path)?;

@@ -601,6 +601,22 @@ impl InstallError {
             _ => false,
         }
     }
+
+    /// The repository, of this machine or fetched, in which an object cannot be read.
+    pub(crate) fn unreadable_repository(&self) -> Option<&str> {
+        let error = match self {
+            InstallError::Git { source, .. } => source,
+            InstallError::Fetch { source, .. } => match source.as_ref() {
+                FetchError::Git(error) | FetchError::Blob { source: error, .. } => error,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match error.as_ref() {
+            GitError::Unreadable { repository, .. } => Some(repository),
+            _ => None,
+        }
+    }
 }
 
 fn guards_text(guards: &[Guard]) -> String {

@@ -270,7 +270,9 @@ fn fetch_undamaged(
         }
         damage = store.take_damage(tree).or(damage);
     }
-    let fetched = from_source(target, options);
+    let fetched = options
+        .repositories
+        .reading(|| from_source(target, options));
     let Some(damage) = damage else {
         return fetched;
     };

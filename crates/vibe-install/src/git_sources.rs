@@ -197,7 +197,7 @@ impl<'a> GitSources<'a> {
                     .repositories
                     .commit(Some(id), &requirement.url, &wanted)?;
                 let origin = requirement.origin(commit.id.to_string());
-                let manifest = self.manifest_at(id, &origin, Some(&commit))?;
+                let manifest = self.manifest(id, &origin)?;
                 (version_of(&manifest), origin.commit)
             }
         };
@@ -295,24 +295,15 @@ impl<'a> GitSources<'a> {
         id: &PackageId,
         origin: &GitOrigin,
     ) -> Result<Rc<Manifest>, InstallError> {
-        self.manifest_at(id, origin, None)
-    }
-
-    fn manifest_at(
-        &self,
-        id: &PackageId,
-        origin: &GitOrigin,
-        commit: Option<&Commit>,
-    ) -> Result<Rc<Manifest>, InstallError> {
         let key = (id.clone(), origin.commit.clone());
         if let Some(known) = self.manifests.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
-        let commit = match commit {
-            Some(commit) => commit.clone(),
-            None => self.repositories.commit_of(id, origin)?,
-        };
-        let manifest = Rc::new(read_manifest(id, origin, &commit)?);
+        let manifest = self.repositories.reading(|| {
+            let commit = self.repositories.commit_of(id, origin)?;
+            read_manifest(id, origin, &commit)
+        })?;
+        let manifest = Rc::new(manifest);
         self.manifests
             .borrow_mut()
             .insert(key, Rc::clone(&manifest));

@@ -416,7 +416,10 @@ impl Surveyor<'_> {
             let plan = plan_in_place(&desired, FoundClone::Remembered, row, &options);
             return Ok((planned_clone_package(target, None), plan));
         }
-        let fetched = fetch_clone(target, origin, &self.fetch_options())?;
+        let from = self.fetch_options();
+        let fetched = from
+            .repositories
+            .reading(|| fetch_clone(target, origin, &from))?;
         desired.hooks = &fetched.0.hooks;
         let looked = match is_there {
             true => Some(self.clones.look(slot, &fetched.1, row, locked_commit)?),

@@ -1,7 +1,7 @@
 //! The git repositories of one run: each is asked for its names once, and each commit is brought
 //! once, whoever needs it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,6 +42,8 @@ pub(crate) struct Repositories<'a> {
     root: PathBuf,
     refs: Mutex<BTreeMap<RemoteUrl, Arc<Refs>>>,
     commits: Mutex<BTreeMap<(RemoteUrl, String), Commit>>,
+    /// Those that were fetched anew, since their cache was damaged.
+    renewed: Mutex<BTreeSet<RemoteUrl>>,
 }
 
 impl<'a> Repositories<'a> {
@@ -54,6 +56,7 @@ impl<'a> Repositories<'a> {
             root,
             refs: Mutex::default(),
             commits: Mutex::default(),
+            renewed: Mutex::default(),
         }
     }
 
@@ -108,6 +111,47 @@ impl<'a> Repositories<'a> {
             .parse()
             .expect("a commit is 40 hex digits, from the lock or from a repository");
         self.commit(Some(id), &origin.url, &Wanted::Commit(commit))
+    }
+
+    /// What `read` gets out of repositories. It is asked once more where an object in the cache cannot
+    /// be read and the repository could be fetched anew.
+    pub(crate) fn reading<T>(
+        &self,
+        read: impl Fn() -> Result<T, InstallError>,
+    ) -> Result<T, InstallError> {
+        match read() {
+            Err(error) if self.renew(&error)? => read(),
+            outcome => outcome,
+        }
+    }
+
+    /// Fetches anew, once in a run, the repository of which `error` says that an object cannot be
+    /// read. Whether it was.
+    fn renew(&self, error: &InstallError) -> Result<bool, InstallError> {
+        let Some(damaged) = error.unreadable_repository() else {
+            return Ok(false);
+        };
+        // Held while it is fetched: who meets the same damage waits for the end of it.
+        let mut renewed = lock(&self.renewed);
+        if renewed.iter().any(|url| url.as_str() == damaged) {
+            return Ok(true);
+        }
+        let known = lock(&self.commits)
+            .iter()
+            .find(|((url, _), _)| url.as_str() == damaged)
+            .map(|((url, _), commit)| (url.clone(), commit.id));
+        let Some((url, commit)) = known else {
+            return Ok(false);
+        };
+        let wanted = Wanted::Commit(commit);
+        if !self.ask(None, &url, |remotes| remotes.renew(&url, wanted))? {
+            return Ok(false);
+        }
+        lock(&self.commits).retain(|(of, _), _| *of != url);
+        let told = format!("the cache of {url} was damaged and was fetched again");
+        self.observer.observe(&Event::Warning(told));
+        renewed.insert(url);
+        Ok(true)
     }
 
     /// Whether commit `new` of the repository of `package` comes after `old`, as far as the history

@@ -813,21 +813,28 @@ fn a_cache_is_named_for_people_and_kept_apart_by_its_url() {
 }
 
 #[test]
-fn a_cache_that_is_forgotten_is_fetched_anew() {
+fn a_cache_is_renewed_only_by_a_fetch_that_succeeds() {
     let setting = Setting::new();
     let source = setting.source();
     committed(&source, "one");
     let daemon = GitDaemon::start(&setting.served());
     let url = RemoteUrl::parse(&daemon.url("source")).unwrap();
-    let cached = || setting.with(|remotes| remotes.cached(&url)).unwrap();
-    assert!(cached().is_none());
-    setting.fetch(url.as_str(), Wanted::Default).unwrap();
-    assert!(cached().is_some());
-    setting.with(|remotes| remotes.forget(&url)).unwrap();
-    assert!(cached().is_none());
     let local = RemoteUrl::parse(&source.file_url()).unwrap();
-    setting.with(|remotes| remotes.forget(&local)).unwrap();
-    assert_eq!(setting.content(local.as_str(), Wanted::Default), "one");
+    let renew = |url: &RemoteUrl, wanted| setting.with(|remotes| remotes.renew(url, wanted));
+    let (_, old) = setting.fetch(url.as_str(), Wanted::Default).unwrap();
+    let new = committed(&source, "two");
+    let has = |commit: &CommitId| {
+        let cached = setting.with(|remotes| remotes.cached(&url)).unwrap();
+        cached.unwrap().has_commit(commit)
+    };
+    assert!(!renew(&url, Wanted::Branch("none")).unwrap());
+    assert!(!renew(&local, Wanted::Default).unwrap());
+    assert!(has(&old) && !has(&new));
+    assert!(renew(&url, Wanted::Commit(new)).unwrap());
+    assert!(has(&new));
+    drop(daemon);
+    assert!(!renew(&url, Wanted::Commit(new)).unwrap());
+    assert!(has(&new));
 }
 
 const DAY: Duration = Duration::from_hours(24);
