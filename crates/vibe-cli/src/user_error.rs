@@ -473,6 +473,12 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             Some(format!("correct the path of {id} in vibe.toml"))
         }
         InstallError::TwoSources { .. } => Some("keep one of them".to_owned()),
+        // The place of a package in a repository is no directory.
+        InstallError::NotAPackage { path, .. } if !path.is_absolute() => Some(
+            "the vibe.toml of a package has `[package]`; name the directory that has one with \
+             `subdir`"
+                .to_owned(),
+        ),
         InstallError::NotAPackage { path, .. }
         | InstallError::NotAPackageDirectory { path }
         | InstallError::NoPackageManifest { path } => {
@@ -495,20 +501,7 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::InPlaceNeedsGit { .. } | InstallError::InPlaceSubdir { .. } => {
             Some("write `materialization = \"copy\"` in the package's vibe.toml".to_owned())
         }
-        InstallError::Resolve { error, known } => match error.as_ref() {
-            Unsolved::Unknown { .. } if known.is_empty() => Some(format!(
-                "look for a mistake in the id; or add a `[[registry]]` that has it to vibe.toml, or \
-                 install a directory: {}",
-                paste.line(&["install", "path:DIR"])
-            )),
-            Unsolved::Unknown { package, .. } => did_you_mean(package, known),
-            Unsolved::NoVersion(_) => {
-                Some("change the requirement, or publish a version that satisfies it".to_owned())
-            }
-            Unsolved::Conflict(_) => {
-                Some("change these requirements until one version satisfies all".to_owned())
-            }
-        },
+        InstallError::Resolve { error, known } => Some(unsolved_hint(error, known, paste)),
         InstallError::Fetch { source, .. } if is_absence(source) => Some(REGISTRY.to_owned()),
         InstallError::Fetch { source, .. } if fetch_code(source) == INTEGRITY => {
             Some("a published version never changes: restore its files in the registry".to_owned())
@@ -519,6 +512,25 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             escape(name)
         )),
         _ => None,
+    }
+}
+
+/// What helps where there is no solution.
+fn unsolved_hint(error: &Unsolved, known: &[PackageId], paste: &Paste) -> String {
+    match error {
+        Unsolved::Unknown { package, .. } => did_you_mean(package, known).unwrap_or_else(|| {
+            format!(
+                "no `[[registry]]` in vibe.toml has it; add one that has, or install a \
+                 directory: {}",
+                paste.line(&["install", "path:DIR"])
+            )
+        }),
+        Unsolved::NoVersion(_) => {
+            "change the requirement, or publish a version that satisfies it".to_owned()
+        }
+        Unsolved::Conflict(_) => {
+            "change these requirements until one version satisfies all".to_owned()
+        }
     }
 }
 
@@ -554,6 +566,10 @@ fn git_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             "take what is there now: {}",
             paste.line(&["update", id.as_str()])
         )),
+        InstallError::Git { source, .. } if matches!(**source, GitError::Cache { .. }) => Some(
+            "make that a place that you may write, or name another one with VIBE_PKG_HOME"
+                .to_owned(),
+        ),
         InstallError::Git { source, .. } => token_hint(source),
         InstallError::EmptyRepository { .. } => {
             Some("push a branch or a tag to it first".to_owned())
@@ -1032,7 +1048,8 @@ mod tests {
         let suggested = unsolved("org.example/lnit", unknown);
         check(&suggested, "resolve", 1, "did you mean org.example/lint?");
         assert_eq!(told(&suggested).causes, ["no such"]);
-        check(&unsolved("com.other/x", unknown), "resolve", 1, "");
+        let far = unsolved("com.other/x", unknown);
+        check(&far, "resolve", 1, "no `[[registry]]` in vibe.toml has it");
         let conflict = |_| Unsolved::Conflict("a\nb".to_owned());
         let conflict = unsolved("org.example/lnit", conflict);
         check(&conflict, "resolve", 1, "change these requirements");
