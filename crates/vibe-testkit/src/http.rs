@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
@@ -21,6 +22,7 @@ use crate::server::{Running, Server};
 pub struct GitHttpServer {
     server: Server,
     requests: Arc<Mutex<Vec<HttpRequest>>>,
+    stalls: Arc<AtomicBool>,
 }
 
 /// What a [`GitHttpServer`] does with its requests.
@@ -29,6 +31,7 @@ pub struct HttpOptions {
     answer: Answer,
     authorization: Option<String>,
     is_old: bool,
+    stall_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,11 +89,19 @@ impl HttpOptions {
         self
     }
 
+    /// Sends no more than `bytes` of what git answers and then says nothing, until
+    /// [`GitHttpServer::answer_in_full`].
+    pub fn stalling_after(mut self, bytes: u64) -> Self {
+        self.stall_bytes = Some(bytes);
+        self
+    }
+
     fn new(answer: Answer) -> Self {
         Self {
             answer,
             authorization: None,
             is_old: false,
+            stall_bytes: None,
         }
     }
 }
@@ -99,16 +110,27 @@ impl GitHttpServer {
     /// Starts a server, which listens when this returns.
     pub fn start(options: HttpOptions) -> Self {
         let requests = Arc::default();
+        let stalls = Arc::new(AtomicBool::new(options.stall_bytes.is_some()));
         let front = Arc::new(Front {
             git: GitProgram::new(),
             options,
             requests: Arc::clone(&requests),
+            stalls: Arc::clone(&stalls),
         });
         let server = Server::start(move |running, stream| {
             let (front, shared) = (Arc::clone(&front), Arc::clone(running));
             running.in_thread(stream, move |stream| front.answer(&shared, stream));
         });
-        Self { server, requests }
+        Self {
+            server,
+            requests,
+            stalls,
+        }
+    }
+
+    /// From now on every answer is sent to its end.
+    pub fn answer_in_full(&self) {
+        self.stalls.store(false, Ordering::SeqCst);
     }
 
     /// The URL of the root, without `/` at its end.
@@ -149,6 +171,7 @@ struct Front {
     git: GitProgram,
     options: HttpOptions,
     requests: Arc<Mutex<Vec<HttpRequest>>>,
+    stalls: Arc<AtomicBool>,
 }
 
 impl Front {
@@ -219,13 +242,16 @@ impl Front {
         std::thread::scope(|scope| {
             // A backend that does not want the body ends, which its output tells.
             scope.spawn(move || stdin.write_all(body));
-            forward(BufReader::new(stdout), stream)
+            let stalls = self.stalls.load(Ordering::SeqCst);
+            let limit = self.options.stall_bytes.filter(|_| stalls);
+            forward(BufReader::new(stdout), stream, limit)
         })
     }
 }
 
-/// Turns the answer of a CGI program into one of HTTP.
-fn forward(mut from: impl BufRead, mut to: &TcpStream) -> io::Result<()> {
+/// Turns the answer of a CGI program into one of HTTP. After `limit` bytes of a body nothing more
+/// is sent, and the connection stays until the client or the server ends it.
+fn forward(mut from: impl BufRead, mut to: &TcpStream, limit: Option<u64>) -> io::Result<()> {
     let lines = header_lines(&mut from)?;
     let status = lines.iter().find_map(|line| line.strip_prefix("Status: "));
     let mut head = format!("HTTP/1.1 {}\r\n", status.unwrap_or("200 OK"));
@@ -233,7 +259,14 @@ fn forward(mut from: impl BufRead, mut to: &TcpStream) -> io::Result<()> {
         head.push_str(&format!("{line}\r\n"));
     }
     write!(to, "{head}Connection: close\r\n\r\n")?;
-    io::copy(&mut from, &mut to).map(drop)
+    let Some(limit) = limit else {
+        return io::copy(&mut from, &mut to).map(drop);
+    };
+    let sent = io::copy(&mut from.take(limit), &mut to)?;
+    match sent < limit {
+        true => Ok(()),
+        false => io::copy(&mut to, &mut io::sink()).map(drop),
+    }
 }
 
 fn respond(mut stream: &TcpStream, status: &str, header: &str, body: &[u8]) -> io::Result<()> {
@@ -495,6 +528,30 @@ mod tests {
         drop(server);
         let output = client.wait_with_output().unwrap();
         assert_ne!(output.status.code(), Some(0));
+    }
+
+    #[test]
+    fn a_server_that_stalls_sends_the_beginning_and_later_all() {
+        let (directory, commit) = served();
+        let options = HttpOptions::serve(directory.path()).stalling_after(20);
+        let server = GitHttpServer::start(options);
+        let mut client = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let path = "/bare.git/info/refs?service=git-upload-pack";
+        write!(client, "GET {path} HTTP/1.1\r\n\r\n").unwrap();
+        let mut reader = BufReader::new(&client);
+        header_lines(&mut reader).unwrap();
+        let mut body = [0; 20];
+        reader.read_exact(&mut body).unwrap();
+        assert_eq!(&body, b"001e# service=git-up");
+        let limit = std::time::Duration::from_millis(50);
+        client.set_read_timeout(Some(limit)).unwrap();
+        let more = client.read(&mut [0]).unwrap_err();
+        assert!(matches!(
+            more.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+        ));
+        server.answer_in_full();
+        assert_eq!(clone(&server.url("bare.git")), commit);
     }
 
     #[test]
