@@ -20,6 +20,22 @@ mod documentation;
 #[cfg(target_os = "linux")]
 mod hardlink;
 #[cfg(unix)]
+mod git_hostile;
+#[cfg(unix)]
+mod git_identity;
+#[cfg(unix)]
+mod git_offline;
+#[cfg(unix)]
+mod git_registries;
+#[cfg(unix)]
+mod git_servers;
+#[cfg(unix)]
+mod git_sources;
+#[cfg(unix)]
+mod git_submodules;
+#[cfg(unix)]
+mod git_support;
+#[cfg(unix)]
 mod hook_failures;
 #[cfg(unix)]
 mod hook_misdeeds;
