@@ -471,7 +471,7 @@ fn a_run_killed_at_any_call_of_git_is_finished_by_the_next() {
         kit.vibe(&["install"]).expect(0);
         let same = kit.identity("same.md");
         kit.publish(&hooked("1.1.0"));
-        let (call, late) = (number.div_ceil(2), number % 2 == 0);
+        let (call, late) = (number.div_ceil(2), number.is_multiple_of(2));
         let kill = match late {
             // The real git is seen to its end first.
             true => format!(

@@ -243,7 +243,11 @@ pub fn remove_empty_slots(
     }
     for entry in vibe_fs::list_dir(&layout.vibedeps())? {
         let name = entry.relative.to_string_lossy().into_owned();
-        if entry.stat.kind != EntryKind::Directory || !is_package_directory(&name) {
+        let package = SlotName::from_package_directory(&name)
+            .filter(|_| entry.stat.kind == EntryKind::Directory);
+        let Some(package) = package else { continue };
+        // What is in a clone is not looked at.
+        if is_clone(layout, &package)? {
             continue;
         }
         let (mut slots, mut strays) = (Vec::new(), Vec::new());
@@ -261,13 +265,12 @@ pub fn remove_empty_slots(
 }
 
 /// Whether the directory of `slot`'s package is a clone, or was made one.
+///
+/// # Errors
+/// It cannot be looked at.
 pub fn is_clone(layout: &Layout, slot: &SlotName) -> Result<bool, SlotError> {
     let repository = layout.package(slot).join(".git");
     Ok(stat_of(&repository)?.is_some() || stat_of(&layout.clone_control(slot))?.is_some())
-}
-
-fn is_package_directory(name: &str) -> bool {
-    SlotName::from_package_directory(name).is_some()
 }
 
 fn list_versions(
