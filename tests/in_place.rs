@@ -244,6 +244,45 @@ fn work_in_the_clone_is_not_lost_without_consent() {
 }
 
 #[test]
+fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install", "--dry-run"])
+        .expect(0)
+        .stdout_has("+ org.example/kit")
+        .stdout_has("run pre-install");
+    kit.vibe(&["install"]).expect(0);
+    kit.publish(&hooked("1.1.0"));
+    kit.write("mine.md", "mine\n");
+    let before = kit.world.snapshot();
+    kit.vibe(&["update", "--dry-run"])
+        .expect(0)
+        .stdout_has("~ org.example/kit");
+    kit.vibe(&["verify"]).expect(0);
+    before.assert_unchanged(&kit.world.snapshot());
+}
+
+#[test]
+fn a_clone_that_borrows_objects_is_found_and_made_whole() {
+    let kit = Kit::new(&package("1.0.0"));
+    kit.vibe(&["install"]).expect(0);
+    let same = kit.identity("same.md");
+    let objects = kit.repository.path().join(".git/objects");
+    fs::remove_dir_all(kit.path(".git/objects/pack")).unwrap();
+    fs::create_dir_all(kit.path(".git/objects/info")).unwrap();
+    let alternates = format!("{}\n", objects.display());
+    kit.write(".git/objects/info/alternates", &alternates);
+    assert_eq!(kit.ask(&["status", "--porcelain"]), "");
+    kit.vibe(&["verify"])
+        .expect(3)
+        .stdout_has("not whole by itself");
+    kit.vibe(&["verify", "--repair"]).expect(0);
+    kit.vibe(&["verify"]).expect(0);
+    assert_eq!(kit.identity("same.md"), same);
+    assert!(!kit.path(".git/objects/info/alternates").exists());
+    assert_eq!(kit.ask(&["fsck"]), "");
+}
+
+#[test]
 fn what_the_hooks_made_needs_no_consent() {
     let edits = format!("{WORK}echo hooked >> doc.md\n");
     let package = |version: &str| package(version).hook(PreInstall, &edits);
@@ -503,8 +542,12 @@ fn a_run_killed_at_any_call_of_git_is_finished_by_the_next() {
 #[test]
 fn an_interrupt_ends_the_run_and_the_git_that_works_for_it() {
     let kit = Kit::with_hooks();
-    let hold = "[ $n != 2 ] || { echo $$ > \"$HOME/pid\"; mv \"$HOME/pid\" \"$HOME/holding\"; exec sleep 1000; }";
-    let child = start(&mut kit.with_git(&["install"], hold));
+    let home = kit.world.home();
+    let hold = format!(
+        "[ $n != 2 ] || {{ cd '{}'; echo $$ > pid; mv pid holding; exec sleep 1000; }}",
+        home.display()
+    );
+    let child = start(&mut kit.with_git(&["install"], &hold));
     let holding = kit.world.home().join("holding");
     wait_until("git is started", || holding.exists());
     assert!(signal(&child.id().to_string(), "INT"));

@@ -253,6 +253,9 @@ impl GitProgram {
             .current_dir(call.work_tree)
             .env_clear()
             .envs(&self.environment)
+            // Where a git that does not know GIT_CONFIG_GLOBAL looks for configuration.
+            .env("HOME", call.git_directory)
+            .env("XDG_CONFIG_HOME", call.git_directory)
             .env("GIT_DIR", call.git_directory)
             .env("GIT_WORK_TREE", call.work_tree)
             .stdin(Stdio::piped())

@@ -134,6 +134,15 @@ impl<'a> WorkTree<'a> {
         Repository::of(tree).objects()
     }
 
+    /// Whether the objects of the clone in `tree` are all in it, and none are borrowed.
+    ///
+    /// # Errors
+    /// They cannot be looked at.
+    pub fn has_own_objects(tree: &Path) -> Result<bool, WorkTreeError> {
+        let repository = Repository::of(tree);
+        Ok(repository.exists()? && repository.has_own_objects()?)
+    }
+
     /// The commit at which the clone's `HEAD` is detached; `None` if there is no clone, or it is on
     /// a branch. Starts no process.
     pub fn head(tree: &Path) -> Option<CommitId> {

@@ -6,9 +6,9 @@ use vibe_core::hook::PhaseState;
 use vibe_core::plan::{CheckOut, Extent, HookDecision, RemoveClone, RunHook, Step};
 use vibe_core::{Cancellation, Event, Observer, SlotName};
 use vibe_fs::{Durability, EntryKind};
-use vibe_slot::{Layout, SlotError, in_place};
+use vibe_slot::{Layout, in_place};
 
-use crate::clones::{Clones, objects_of};
+use crate::clones::{Clones, interrupted, objects_of};
 use crate::error::InstallError;
 use crate::execution::Execution;
 use crate::fetch::Fetched;
@@ -223,16 +223,5 @@ impl<'a> Execution<'a> {
             row.seen = Some(self.clones.seen(slot, &checkout)?);
         }
         Ok(row)
-    }
-}
-
-/// An interrupted call of git is an interrupted run.
-pub(crate) fn interrupted(error: SlotError) -> InstallError {
-    use vibe_git::{ProgramError, WorkTreeError};
-    match error {
-        SlotError::Clone(WorkTreeError::Program(ProgramError::Interrupted)) => {
-            InstallError::Interrupted
-        }
-        error => error.into(),
     }
 }

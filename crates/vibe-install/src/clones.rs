@@ -16,7 +16,7 @@ use vibe_git::{
     WorkTree, WorkTreeError,
 };
 use vibe_plan::clone_plan::{Differing, LookedClone};
-use vibe_slot::in_place::{self, CloneTools};
+use vibe_slot::in_place::{self, CloneTools, Reader};
 use vibe_slot::{Layout, SlotError};
 
 use crate::error::InstallError;
@@ -43,6 +43,40 @@ pub(crate) struct Clones<'a> {
     cancel: &'a Cancellation,
     layout: &'a Layout,
     git: OnceLock<GitProgram>,
+    /// Nothing may be written: looks read every file.
+    only_reads: bool,
+}
+
+/// A work tree that is looked at.
+enum View<'a> {
+    /// By the stats that are known of it.
+    WorkTree(WorkTree<'a>),
+    /// By reading it.
+    Reader(Reader<'a>),
+}
+
+impl<'a> View<'a> {
+    fn tree(&self) -> &WorkTree<'a> {
+        match self {
+            View::WorkTree(tree) => tree,
+            View::Reader(reader) => &reader.tree,
+        }
+    }
+}
+
+/// An interrupted call of git is an interrupted run.
+pub(crate) fn interrupted(error: SlotError) -> InstallError {
+    match error {
+        SlotError::Clone(error) => failed(error),
+        error => error.into(),
+    }
+}
+
+fn failed(error: WorkTreeError) -> InstallError {
+    match error {
+        WorkTreeError::Program(ProgramError::Interrupted) => InstallError::Interrupted,
+        error => SlotError::from(error).into(),
+    }
 }
 
 impl<'a> Clones<'a> {
@@ -53,7 +87,13 @@ impl<'a> Clones<'a> {
             cancel: context.cancel,
             layout,
             git: OnceLock::new(),
+            only_reads: false,
         }
+    }
+
+    /// The same, with nothing written if `only_reads`.
+    pub(crate) fn reading(self, only_reads: bool) -> Self {
+        Self { only_reads, ..self }
     }
 
     /// What every call on a clone needs.
@@ -79,7 +119,8 @@ impl<'a> Clones<'a> {
         slot: &SlotName,
         checkout: &Checkout,
     ) -> Result<CloneStatus, InstallError> {
-        let status = self.tools()?.status(slot, checkout)?;
+        let status = self.tools()?.status(slot, checkout);
+        let status = status.map_err(interrupted)?;
         Ok(CloneStatus {
             edits: status.tracked.digest,
             additions: status.untracked.digest,
@@ -94,12 +135,12 @@ impl<'a> Clones<'a> {
         row: Option<&CloneState>,
         locked: Option<&str>,
     ) -> Result<LookedClone, InstallError> {
-        let tools = self.tools()?;
         let head = in_place::head(self.layout, slot);
         let base = self.base(slot, wanted, row, head)?;
         let shown = base.as_ref().unwrap_or(&wanted.checkout);
-        let status = tools.status(slot, shown)?;
-        let tree = tools.work_tree(slot);
+        let view = self.view(slot)?;
+        let tree = view.tree();
+        let status = tree.status(shown).map_err(failed)?;
         let differing = match &base {
             Some(base) => differing(slot.package(), wanted, base.commit)?,
             None => 0,
@@ -114,12 +155,8 @@ impl<'a> Clones<'a> {
             differing,
             edits: differing_of(&status.tracked),
             additions: differing_of(&status.untracked),
-            local_commits: tree
-                .has_local_commits(shown, &known)
-                .map_err(vibe_slot::SlotError::from)?,
-            is_plain: tree
-                .is_plain(&wanted.checkout)
-                .map_err(vibe_slot::SlotError::from)?,
+            local_commits: tree.has_local_commits(shown, &known).map_err(failed)?,
+            is_plain: tree.is_plain(&wanted.checkout).map_err(failed)?,
             base: base.map(|base| base.commit.to_string()),
         })
     }
@@ -146,8 +183,16 @@ impl<'a> Clones<'a> {
         // What is checked out from another repository is compared by the clone's own objects.
         let own = WorkTree::own_objects(&self.layout.slot(slot));
         let checkout = self.placed(slot, commit, own)?;
-        let shows = self.tools()?.status(slot, &checkout).is_ok();
+        let shows = self.view(slot)?.tree().status(&checkout).is_ok();
         Ok(shows.then_some(checkout))
+    }
+
+    fn view(&self, slot: &SlotName) -> Result<View<'_>, InstallError> {
+        let tools = self.tools()?;
+        Ok(match self.only_reads {
+            true => View::Reader(tools.reader(slot)?),
+            false => View::WorkTree(tools.work_tree(slot)),
+        })
     }
 
     /// The clone as it was placed, at `commit`.
@@ -162,7 +207,7 @@ impl<'a> Clones<'a> {
             url: String::new(),
             commit,
             objects,
-            submodules: submodules.map_err(vibe_slot::SlotError::from)?,
+            submodules: submodules.map_err(failed)?,
         })
     }
 
@@ -181,23 +226,31 @@ impl<'a> Clones<'a> {
     }
 
     /// How the clone of `locked` differs from the locked commit, every file read. The clone's own
-    /// objects are what it is compared by, so that no other repository is needed.
+    /// objects are what it is compared by, so that no other repository is needed; `None` where they
+    /// do not do for that.
     pub(crate) fn read_all(
         &self,
         slot: &SlotName,
         locked: &LockedPackage,
-    ) -> Result<Result<Status, SlotError>, InstallError> {
+    ) -> Result<Option<Status>, InstallError> {
+        let tree = self.layout.slot(slot);
+        if !WorkTree::has_own_objects(&tree).map_err(failed)? {
+            return Ok(None);
+        }
         let commit = locked.commit.as_deref().unwrap_or_default();
         let commit = commit
             .parse()
             .map_err(|_| InstallError::NotPlaced { slot: slot.clone() })?;
-        let own = WorkTree::own_objects(&self.layout.slot(slot));
-        let checkout = self.placed(slot, commit, own)?;
-        match self.tools()?.read_all(slot, &checkout) {
-            Err(SlotError::Clone(WorkTreeError::Program(ProgramError::Interrupted))) => {
+        let checkout = self.placed(slot, commit, WorkTree::own_objects(&tree))?;
+        match self.tools()?.reader(slot)?.tree.status(&checkout) {
+            Ok(status) => Ok(Some(status)),
+            Err(WorkTreeError::Program(ProgramError::Interrupted)) => {
                 Err(InstallError::Interrupted)
             }
-            status => Ok(status),
+            Err(error) => {
+                tracing::debug!("{slot} cannot be compared: {error}");
+                Ok(None)
+            }
         }
     }
 
@@ -210,14 +263,12 @@ impl<'a> Clones<'a> {
         let Some(checkout) = self.by_itself(slot, row)? else {
             return Ok(None);
         };
-        let tools = self.tools()?;
-        let Ok(status) = tools.status(slot, &checkout) else {
+        let view = self.view(slot)?;
+        let Ok(status) = view.tree().status(&checkout) else {
             return Ok(None);
         };
-        let local_commits = tools
-            .work_tree(slot)
-            .has_local_commits(&checkout, &[])
-            .map_err(vibe_slot::SlotError::from)?;
+        let local_commits = view.tree().has_local_commits(&checkout, &[]);
+        let local_commits = local_commits.map_err(failed)?;
         Ok(Some(LookedClone {
             head: in_place::head(self.layout, slot).map(|commit| commit.to_string()),
             base: Some(checkout.commit.to_string()),

@@ -198,7 +198,7 @@ pub(crate) fn plan(
             boot: vibe_fs::boot_id(),
         },
         find_interpreters: &|| interpreters.find(),
-        clones: Clones::new(context, &project.layout),
+        clones: Clones::new(context, &project.layout).reading(request.scope.dry_run),
     };
     let (mut packages, mut parts, mut edited) = (BTreeMap::new(), Vec::new(), Vec::new());
     let (mut guards, mut new_clones) = (Vec::new(), BTreeSet::new());

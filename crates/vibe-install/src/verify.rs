@@ -272,13 +272,10 @@ fn look_at_work_tree(
     finding: &dyn Fn(FindingKind, String) -> Finding,
 ) -> Result<(), InstallError> {
     let slot = locked.slot();
-    let status = match clones.read_all(&slot, locked)? {
-        Ok(status) => status,
-        Err(error) => {
-            let text = format!("vibedeps/{slot} cannot be compared: {}", chain(&error));
-            look.findings.push(finding(FindingKind::Changed, text));
-            return Ok(());
-        }
+    let Some(status) = clones.read_all(&slot, locked)? else {
+        let text = format!("the git repository of vibedeps/{slot} is not whole by itself");
+        look.findings.push(finding(FindingKind::Changed, text));
+        return Ok(());
     };
     let at_commit = row.filter(|row| Some(&row.commit) == locked.commit.as_ref());
     let seen = at_commit

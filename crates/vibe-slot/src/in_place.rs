@@ -77,20 +77,31 @@ impl<'a> CloneTools<'a> {
         Ok(self.work_tree(slot).status(wanted)?)
     }
 
-    /// The same with every file read, and nothing written but in a directory that is gone
-    /// afterwards.
+    /// The work tree of `slot` for a look that reads every file and writes nothing but in a
+    /// directory that is gone afterwards.
     ///
     /// # Errors
-    /// Git or a file call failed, or no temporary directory can be made.
-    pub fn read_all(&self, slot: &SlotName, wanted: &Checkout) -> Result<Status, SlotError> {
+    /// No temporary directory can be made.
+    pub fn reader(&self, slot: &SlotName) -> Result<Reader<'a>, SlotError> {
         let temporary = tempfile::tempdir().map_err(vibe_fs::FsError::at(
             "make a directory in",
             &std::env::temp_dir(),
         ))?;
         let control = temporary.path().join("control");
         let tree = self.layout.slot(slot);
-        Ok(WorkTree::new(self.git, self.cancel, &tree, &control).status(wanted)?)
+        Ok(Reader {
+            tree: WorkTree::new(self.git, self.cancel, &tree, &control),
+            _temporary: temporary,
+        })
     }
+}
+
+/// A work tree that is only read.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    /// The work tree.
+    pub tree: WorkTree<'a>,
+    _temporary: tempfile::TempDir,
 }
 
 /// The commit at which the clone in `slot` is, if it is one with a `HEAD` as we leave it. Starts no
