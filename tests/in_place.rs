@@ -1,9 +1,10 @@
 //! Packages that are git clones in their slot.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use vibe_core::hook::Phase::{PostInstall, PreInstall};
 use vibe_testkit::{GitDaemon, GitProgram, GitRepository, PackageBuilder, World};
@@ -241,6 +242,49 @@ fn work_in_the_clone_is_not_lost_without_consent() {
     }
     kit.vibe(&["install", "--force"]).expect(0);
     assert_eq!(kit.head(), kit.repository.head());
+}
+
+#[test]
+fn somebody_at_a_terminal_is_asked() {
+    let kit = Kit::with_hooks();
+    kit.vibe(&["install"]).expect(0);
+    kit.publish(&hooked("1.1.0"));
+    kit.write("mine.md", "mine\n");
+    // `script` is a terminal for a command.
+    let answered = |answer: &str| {
+        let plain = command(&kit.world, &["update"]);
+        let line = format!("'{}' update", plain.get_program().to_str().unwrap());
+        let mut script = Command::new("script");
+        script
+            .args(["-q", "-e", "-c", &line, "/dev/null"])
+            .current_dir(plain.get_current_dir().unwrap())
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let Ok(mut child) = script.spawn() else {
+            eprintln!("skipped: there is no `script` on this machine");
+            return None;
+        };
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(format!("{answer}\n").as_bytes()).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        drop(input);
+        let shown = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert!(shown.contains("org.example.kit/mine.md"), "{shown}");
+        assert!(shown.contains("lose it? [y/N]"), "{shown}");
+        ended.status.code()
+    };
+    let Some(code) = answered("n") else { return };
+    assert_eq!(code, 1);
+    assert!(kit.path("mine.md").exists());
+    assert_eq!(answered("y"), Some(0));
+    assert!(!kit.path("mine.md").exists());
+    assert_eq!(read(kit.path("doc.md")), "1.1.0\n");
 }
 
 #[test]

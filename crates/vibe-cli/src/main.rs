@@ -7,6 +7,7 @@ mod exit_code;
 mod observer;
 mod output;
 mod paste;
+mod question;
 mod render;
 mod settings;
 mod user_error;
@@ -62,6 +63,7 @@ fn read_world() -> World {
         platform_config: platform.as_ref().map(BaseStrategy::config_dir),
         platform_data: platform.as_ref().map(BaseStrategy::data_dir),
         platform_cache: platform.as_ref().map(BaseStrategy::cache_dir),
+        stdin_is_terminal: std::io::stdin().is_terminal(),
         stdout_is_terminal: std::io::stdout().is_terminal(),
         stderr_is_terminal: std::io::stderr().is_terminal(),
         warnings: Vec::new(),

@@ -75,6 +75,12 @@ impl<'a> Reporter<'a> {
         self.said().clone()
     }
 
+    /// Puts a question; the answer comes on the same line.
+    pub(crate) fn ask(&self, question: &str) {
+        self.progress.finish_and_clear();
+        self.stderr.write(question);
+    }
+
     fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -48,6 +48,8 @@ pub(crate) struct World {
     pub(crate) platform_data: Option<PathBuf>,
     /// The platform's folder for what programs can fetch again.
     pub(crate) platform_cache: Option<PathBuf>,
+    /// Whether somebody can answer on standard input.
+    pub(crate) stdin_is_terminal: bool,
     /// Whether somebody looks at standard output.
     pub(crate) stdout_is_terminal: bool,
     /// Whether somebody looks at standard error.
@@ -269,6 +271,7 @@ mod tests {
             platform_config: None,
             platform_data: None,
             platform_cache: None,
+            stdin_is_terminal: false,
             stdout_is_terminal: false,
             stderr_is_terminal: false,
             warnings: Vec::new(),

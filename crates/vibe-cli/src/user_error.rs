@@ -291,7 +291,7 @@ fn facts(error: &InstallError) -> Vec<String> {
 }
 
 /// What a step would destroy, a line each.
-fn guard_facts(guard: &Guard) -> Vec<String> {
+pub(crate) fn guard_facts(guard: &Guard) -> Vec<String> {
     let slot = guard.slot.directory();
     let mut facts = Vec::new();
     if guard.local_commits {

@@ -306,10 +306,7 @@ pub(crate) fn finish(
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
     }
-    if !ending.force && !planned.guards.is_empty() {
-        let guards = planned.guards.clone();
-        return Err(InstallError::CloneGuard { guards });
-    }
+    check_guards(context, planned, ending.force)?;
     let _opened = opened.require_writable()?;
     let executed = Execution::new(context, project, planned).run(commit)?;
     report.run = Some(executed.run);
@@ -320,6 +317,20 @@ pub(crate) fn finish(
     }
     report.packages = package_summaries_done(project, planned)?;
     Ok(report)
+}
+
+/// Refuses, or asks, before anything is done, where the plan destroys somebody's work.
+fn check_guards(context: &Context<'_>, planned: &Planned, force: bool) -> Result<(), InstallError> {
+    let guards = &planned.guards;
+    if force || guards.is_empty() || context.questions.may_destroy(guards) {
+        return Ok(());
+    }
+    if context.cancel.is_cancelled() {
+        return Err(InstallError::Interrupted);
+    }
+    Err(InstallError::CloneGuard {
+        guards: guards.clone(),
+    })
 }
 
 /// A state row that the lock no longer names, where the run is to clear it.

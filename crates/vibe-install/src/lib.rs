@@ -56,7 +56,7 @@ pub use report::{
 };
 pub use repositories::token_variable;
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
-pub use settings::{Context, Settings, WantedLinkMode};
+pub use settings::{Context, Nobody, Questions, Settings, WantedLinkMode};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;

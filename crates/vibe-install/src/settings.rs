@@ -10,6 +10,7 @@ use vibe_core::hook::HostOs;
 use vibe_core::{Cancellation, Observer};
 use vibe_hooks::HookRunner;
 use vibe_hooks::environment::lookup;
+use vibe_plan::clone_plan::Guard;
 use vibe_store::Store;
 
 /// Everything a command needs to know of the world it was started in.
@@ -108,4 +109,22 @@ pub struct Context<'a> {
     pub runner: &'a dyn HookRunner,
     /// The user's interrupts.
     pub cancel: &'a Cancellation,
+    /// Who answers questions.
+    pub questions: &'a dyn Questions,
+}
+
+/// Somebody to ask.
+pub trait Questions {
+    /// Whether the work that `guards` name may be destroyed.
+    fn may_destroy(&self, guards: &[Guard]) -> bool;
+}
+
+/// Nobody to ask, so that nothing is agreed to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Questions for Nobody {
+    fn may_destroy(&self, _guards: &[Guard]) -> bool {
+        false
+    }
 }

@@ -149,6 +149,7 @@ impl Seam {
             observer,
             runner,
             cancel: &Cancellation::new(),
+            questions: &vibe_install::Nobody,
         };
         install(&context, &InstallRequest::default())
     }

@@ -15,7 +15,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use vibe_core::Cancellation;
 use vibe_install::{
-    Context, HookRecord, InstallError, RunReport, Settings, SystemRunner, runs_show,
+    Context, Guard, HookRecord, InstallError, Questions, RunReport, Settings, SystemRunner,
+    runs_show,
 };
 
 use crate::answer::Answer;
@@ -24,9 +25,10 @@ use crate::exit_code;
 use crate::observer::{Reporter, Said, Verbosity};
 use crate::output::Stream;
 use crate::paste::Paste;
+use crate::question::answered_yes;
 use crate::render::{self, run::View};
 use crate::settings::{World, read_config, settings};
-use crate::user_error::{FailedHook, UserError, hook_hint};
+use crate::user_error::{FailedHook, UserError, guard_facts, hook_hint};
 
 /// What a command works with.
 struct App<'a> {
@@ -37,6 +39,21 @@ struct App<'a> {
     paste: Paste,
     verbosity: Verbosity,
     started: Instant,
+    /// Somebody is there to ask.
+    can_ask: bool,
+}
+
+impl Questions for App<'_> {
+    fn may_destroy(&self, guards: &[Guard]) -> bool {
+        if !self.can_ask {
+            return false;
+        }
+        let facts = guards.iter().flat_map(guard_facts);
+        let lines: Vec<String> = facts.map(|fact| format!("  {fact}\n")).collect();
+        let question = format!("this would be lost:\n{}lose it? [y/N] ", lines.concat());
+        self.reporter.ask(&question);
+        answered_yes(self.cancel)
+    }
 }
 
 impl App<'_> {
@@ -46,6 +63,7 @@ impl App<'_> {
             observer: self.reporter,
             runner: &self.runner,
             cancel: self.cancel,
+            questions: self,
         }
     }
 
@@ -169,6 +187,7 @@ fn outcome(
         paste: Paste::new(arguments.global.project.as_deref()),
         verbosity: verbosity(&arguments.global),
         started: Instant::now(),
+        can_ask: world.stdin_is_terminal && world.stderr_is_terminal && !arguments.global.json,
     };
     match &arguments.command {
         Command::Init(arguments) => init::run(&app, arguments),
