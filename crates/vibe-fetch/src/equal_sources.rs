@@ -203,7 +203,7 @@ fn names_that_are_too_long_are_refused_with_their_length() {
 }
 
 #[test]
-fn a_name_of_very_many_components_is_refused_by_its_length() {
+fn a_name_that_is_a_path_of_very_many_components_is_refused_and_shown_in_short() {
     let place = Place::new();
     let blob = place.repository.blob(b"x");
     let name = "n/".repeat(500_000) + "x";
@@ -213,10 +213,8 @@ fn a_name_of_very_many_components_is_refused_by_its_length() {
     let id = place.repository.commit_tree(&tree);
     let listing = list_commit(&place.repository, &id, None, &PackageLimits::default());
     let text = listing.unwrap_err().to_string();
-    assert!(
-        text.contains("it has 1000001 bytes, more than 1024"),
-        "{text}"
-    );
+    assert!(text.contains("an entry named `n/n/n/n/"), "{text}");
+    assert!(text.len() < 1_000, "{}", text.len());
 }
 
 #[test]
