@@ -613,10 +613,8 @@ fn an_interrupt_ends_a_hanging_credential_helper() {
     process_ends(&read(&pid));
 }
 
-/// An install of a package larger than what its server sends before it stalls, once the beginning
-/// is there.
-fn stalled() -> (World, GitRepository, GitHttpServer, Child) {
-    let (world, repository) = world();
+/// Adds a file that cannot be compressed, larger than what pipes and sockets hold.
+fn noise(repository: &GitRepository) {
     let mut state = 1_u64;
     let noise = std::iter::repeat_with(|| {
         state = state
@@ -626,6 +624,13 @@ fn stalled() -> (World, GitRepository, GitHttpServer, Child) {
     });
     repository.write("noise", noise.take(200_000).collect::<Vec<u8>>(), false);
     repository.commit("noise");
+}
+
+/// An install of a package larger than what its server sends before it stalls, once the beginning
+/// is there.
+fn stalled() -> (World, GitRepository, GitHttpServer, Child) {
+    let (world, repository) = world();
+    noise(&repository);
     let options = HttpOptions::serve(&served(&world)).stalling_after(100_000);
     let server = GitHttpServer::start(options);
     require_from(&world, &server.url("lint"));
@@ -743,9 +748,8 @@ fn a_registry_that_cannot_be_asked_is_no_registry_that_does_not_know_a_package()
     let other = served(&world).join("two/org.example.lint.git");
     release(&GitRepository::new(&other), "9.9.9");
     let second = GitDaemon::start(&served(&world));
-    let closed = GitHttpServer::start(HttpOptions::hang());
-    let gone = closed.url("one");
-    drop(closed);
+    // Nothing listens there on any machine.
+    let gone = "http://127.0.0.1:1/one".to_owned();
     let guarded = guarded(&world);
     for first in [gone, guarded.url("one")] {
         let registry =
@@ -916,4 +920,72 @@ fn a_cache_that_cannot_be_written_is_named() {
     let cache = git_cache(&world).display().to_string();
     let parts = [LINT, &cache, "VIBE_PKG_HOME", "hint: "];
     refused(&world, &mut command, 1, &parts);
+}
+
+#[test]
+fn who_waits_for_one_that_is_killed_does_its_work() {
+    let (world, repository, server, mut child) = stalled();
+    let other = world.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(world.project().join("vibe.toml"), other.join("vibe.toml")).unwrap();
+    let said = world.home().join("said");
+    let mut waiting = git_command_in(&world, &other, &["install"]);
+    waiting.stderr(std::fs::File::create(&said).unwrap());
+    let waiting = start(&mut waiting);
+    wait_until("a word from the one that waits", || {
+        read(&said).ends_with('\n')
+    });
+    server.answer_in_full();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait(waiting).expect(0);
+    run(&mut git_command_in(&world, &other, &["verify"])).expect(0);
+    is_finished_by_the_same_command(&world, &repository, &server);
+}
+
+#[test]
+fn an_update_fetches_only_what_is_new() {
+    let (world, repository) = world();
+    noise(&repository);
+    let options = HttpOptions::serve(&served(&world));
+    for options in [options.clone(), options.old_protocol()] {
+        forget_fetched(&world);
+        let server = GitHttpServer::start(options);
+        require_from(&world, &server.url("lint"));
+        let pack_bytes = || -> u64 {
+            let packs = cached(&world)
+                .into_iter()
+                .filter(|path| path.ends_with(".pack"));
+            packs
+                .map(|path| git_cache(&world).join(path).metadata().unwrap().len())
+                .sum()
+        };
+        git_vibe(&world, &["update"]).expect(0);
+        let first = pack_bytes();
+        assert!(first > 200_000, "{first}");
+        repository.write("more.md", "more\n", false);
+        repository.commit("more");
+        git_vibe(&world, &["update"]).expect(0);
+        assert_eq!(locked(&world, LINT, "commit"), repository.head());
+        let more = pack_bytes() - first;
+        assert!(more > 0 && more < 10_000, "{more}");
+    }
+}
+
+#[test]
+fn a_credential_helper_gets_no_token_of_another_host() {
+    let (world, _) = world();
+    let server = guarded(&world);
+    let script = format!(
+        "!f() {{ env > $HOME/helper-environment; test $1 = get && echo username=user && echo password={SECRET}; }}; f"
+    );
+    let config = format!("[credential]\n\thelper = {script:?}\n");
+    std::fs::write(world.home().join(".gitconfig"), config).unwrap();
+    require_from(&world, &server.url("lint"));
+    let mut command = git_command(&world, &["install"]);
+    command.env("VIBE_GIT_TOKEN_OTHER_EXAMPLE", "0ther-S3cret");
+    run(&mut command).expect(0);
+    let environment = read(world.home().join("helper-environment"));
+    assert!(environment.contains("HOME="), "{environment}");
+    assert!(!environment.contains("0ther-S3cret"), "{environment}");
 }

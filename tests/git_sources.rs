@@ -854,3 +854,44 @@ fn a_repository_of_another_object_format_is_refused_by_name() {
         refused(&served, &["install"], 1, &[LINT, &url]);
     }
 }
+
+#[test]
+fn a_commit_that_moves_with_the_same_files_runs_no_hook_and_writes_no_file() {
+    let (served, repository) = Served::with_lint(&[]);
+    let package = lint("1.0.0")
+        .hook(Phase::PreInstall, COUNT)
+        .hook(Phase::PostInstall, COUNT);
+    release_package(&repository, &package, "1.0.0");
+    served.require_lint(", branch = \"main\"");
+    served.vibe(&["install"]).expect(0);
+    let runs = || read(served.world.project().join("runs"));
+    assert_eq!(runs(), "run\nrun\n");
+    let slot = || TreeSnapshot::of(&lint_slot(&served.world, "1.0.0"));
+    let before = slot();
+    let same = repository.commit("only a message");
+    served.vibe(&["update"]).expect(0);
+    assert_eq!(locked(&served.world, LINT, "commit"), same);
+    before.assert_unchanged(&slot());
+    // Another source with the same files, likewise: another repository, and a registry.
+    let other = served.repository("other");
+    release_package(&other, &package, "1.0.0");
+    let url = served.url("other");
+    require(
+        &served.world,
+        &[(LINT, &format!("git = \"{url}\", tag = \"v1.0.0\""))],
+    );
+    served.vibe(&["install"]).expect(0);
+    assert_eq!(locked(&served.world, LINT, "source"), format!("git+{url}"));
+    package.publish(&served.world.registry());
+    served.world.require(&[(LINT, "^1")]);
+    served.vibe(&["install"]).expect(0);
+    assert_eq!(locked(&served.world, LINT, "source"), "dir+../registry");
+    assert!(!served.world.read("vibe.lock").contains("commit"));
+    before.assert_unchanged(&slot());
+    assert_eq!(runs(), "run\nrun\n");
+    served.vibe(&["verify"]).expect(0);
+    // Without its requirement it goes.
+    served.world.require(&[]);
+    served.vibe(&["install"]).expect(0);
+    assert!(!lint_slot(&served.world, "1.0.0").exists());
+}

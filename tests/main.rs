@@ -17,8 +17,6 @@ mod corpus;
 #[cfg(target_os = "linux")]
 mod crash;
 mod documentation;
-#[cfg(target_os = "linux")]
-mod hardlink;
 #[cfg(unix)]
 mod git_hostile;
 #[cfg(unix)]
@@ -35,6 +33,8 @@ mod git_sources;
 mod git_submodules;
 #[cfg(unix)]
 mod git_support;
+#[cfg(target_os = "linux")]
+mod hardlink;
 #[cfg(unix)]
 mod hook_failures;
 #[cfg(unix)]
