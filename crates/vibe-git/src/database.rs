@@ -401,14 +401,10 @@ impl Database {
                 EntryKind::Submodule(CommitId(entry.oid))
             }
             _ => {
-                let cause = format!(
-                    "the mode {:o} of an entry means nothing",
-                    entry.mode.value()
-                );
-                return Err(GitError::Unreadable {
+                return Err(GitError::OddEntry {
                     repository: self.repository.clone(),
-                    object: entry.oid.to_string(),
-                    source: Cause::new(&cause),
+                    path: shorten(&escape_bytes(&path), 200),
+                    mode: entry.mode.value(),
                 });
             }
         };

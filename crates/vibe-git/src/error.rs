@@ -121,6 +121,18 @@ pub enum GitError {
         /// The name, with what is above it, escaped.
         name: String,
     },
+    /// An entry that is no file, link, directory or submodule.
+    #[error(
+        "`{path}` of {repository} has the mode {mode:o}, which means nothing; commit it again with a git that writes proper trees"
+    )]
+    OddEntry {
+        /// The repository.
+        repository: String,
+        /// The entry, from the root or the `subdir` looked at, escaped.
+        path: String,
+        /// What its tree says of it.
+        mode: u16,
+    },
     /// An object larger than is allowed.
     #[error("object {object} of {repository} has {bytes} bytes, more than the limit of {limit}")]
     TooLarge {
