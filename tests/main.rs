@@ -11,6 +11,8 @@
 )]
 
 #[cfg(unix)]
+mod bad_trees;
+#[cfg(unix)]
 mod cache;
 #[cfg(unix)]
 mod corpus;
@@ -48,6 +50,8 @@ mod hooks_command;
 mod hooks_running;
 #[cfg(unix)]
 mod in_place;
+#[cfg(target_os = "linux")]
+mod inert;
 mod init;
 mod install;
 mod list;

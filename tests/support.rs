@@ -253,9 +253,17 @@ pub fn as_nobody(command: &Command) -> Command {
     started_by(setpriv, command)
 }
 
+/// `command` with the file mode creation mask `umask`.
+#[cfg(unix)]
+pub fn under_umask(umask: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]);
+    started_by(shell, command)
+}
+
 /// `starter` with what it needs to start `command` just as that would start itself.
 #[cfg(unix)]
-fn started_by(mut starter: Command, command: &Command) -> Command {
+pub fn started_by(mut starter: Command, command: &Command) -> Command {
     let variables = command.get_envs();
     starter
         .arg(command.get_program())
