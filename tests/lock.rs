@@ -2,7 +2,9 @@
 //! lock that does not fit.
 
 #[cfg(unix)]
-use crate::support::{command, forget_store, read, refused, run, slot, vibe, with_hook};
+use crate::support::{
+    command, forget_store, read, refused, run, slot, under_umask, vibe, with_hook,
+};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -392,6 +394,61 @@ fn lock_bytes_depend_neither_on_the_order_of_the_manifest_nor_on_the_place_of_th
     assert_eq!(other.read("vibe.lock"), lock);
 }
 
+/// What makes programs see the time that `FAKETIME` names, where this machine has it. Says so where
+/// it has not.
+#[cfg(target_os = "linux")]
+fn fake_clock() -> Option<std::path::PathBuf> {
+    let library = format!(
+        "/usr/lib/{}-linux-gnu/faketime/libfaketime.so.1",
+        std::env::consts::ARCH
+    );
+    let found = Some(std::path::PathBuf::from(library)).filter(|path| path.exists());
+    if found.is_none() {
+        eprintln!("skipped: there is no libfaketime on this machine, so the clock is the real one");
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn neither_clock_nor_locale_nor_time_zone_decides_what_is_in_the_lock() {
+    let world = installed();
+    let lock = world.read("vibe.lock");
+    let before = world.snapshot();
+    let library = fake_clock();
+    for (locale, zone, date) in [
+        ("C", "UTC", "1970-01-02 00:00:00"),
+        ("tr_TR.UTF-8", "Asia/Kolkata", "2040-02-29 12:00:00"),
+    ] {
+        let elsewhere = |world: &World| {
+            let mut command = command(world, &["install"]);
+            command.env("LC_ALL", locale).env("LANG", locale);
+            command.env("TZ", zone);
+            if let Some(library) = &library {
+                command.env("LD_PRELOAD", library).env("FAKETIME", date);
+                command.env("NO_FAKE_STAT", "1");
+            }
+            run(&mut command).expect(0)
+        };
+        elsewhere(&world).stdout_has("nothing to do");
+        before.assert_unchanged(&world.snapshot());
+        let other = two_packages();
+        elsewhere(&other);
+        assert_eq!(other.read("vibe.lock"), lock, "{locale}, {date}");
+    }
+}
+
+#[test]
+fn a_path_in_the_lock_that_leaves_its_package_is_refused_and_the_file_stays() {
+    let world = with_hook(Phase::PostInstall, "true\n");
+    vibe(&world, &["install"]).expect(0);
+    let lock = world.read("vibe.lock");
+    for path in ["/abs/evil", "../evil", "a//b", "C:evil"] {
+        world.write("vibe.lock", &lock.replace("hooks/post-install.sh", path));
+        refused_everywhere(&world, 3, &["vibe.lock:", path, "hint: "]);
+    }
+}
+
 #[test]
 fn a_locked_version_is_held_until_its_requirement_moves() {
     let world = installed();
@@ -408,18 +465,7 @@ fn a_locked_version_is_held_until_its_requirement_moves() {
 /// Installs with the file mode creation mask `umask`.
 #[cfg(unix)]
 fn install_under(world: &World, umask: &str) {
-    let script = format!("umask {umask}; exec \"$0\" install");
-    let vibe = command(world, &[]);
-    let mut shell = std::process::Command::new("sh");
-    shell
-        .args(["-c", &script])
-        .arg(vibe.get_program())
-        .current_dir(world.project())
-        .env_clear();
-    for (name, value) in vibe.get_envs() {
-        shell.env(name, value.unwrap());
-    }
-    run(&mut shell).expect(0);
+    run(&mut under_umask(umask, &command(world, &["install"]))).expect(0);
 }
 
 #[cfg(unix)]
