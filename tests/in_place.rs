@@ -781,3 +781,46 @@ fn vibe_itself_looks_at_nothing_in_the_work_tree() {
     assert!(by_git.len() > 300, "git looks at every file once");
     assert_eq!(by_vibe, Vec::<&String>::new());
 }
+
+/// The package, placed as `materialization` says from its repository, with a damaged file, a
+/// deleted one and one of the user's; where its slot is.
+fn damaged(kit: &Kit, materialization: &str) -> PathBuf {
+    let wanted = format!("[package]\nmaterialization = \"{materialization}\"\n");
+    let package = package("1.0.0").hook(PostInstall, WORK);
+    kit.publish(&package.manifest_extra(&wanted));
+    kit.vibe(&["update"]).expect(0);
+    let slot = match materialization {
+        "in-place" => kit.slot(),
+        _ => kit.slot().join("1.0.0"),
+    };
+    fs::remove_file(slot.join("doc.md")).unwrap();
+    fs::write(slot.join("doc.md"), "damaged\n").unwrap();
+    fs::remove_file(slot.join("same.md")).unwrap();
+    fs::write(slot.join("mine.md"), "mine\n").unwrap();
+    slot
+}
+
+#[test]
+fn what_a_reset_puts_back_depends_on_the_way_a_package_is_placed() {
+    let kit = Kit::new(&package("1.0.0"));
+    for (materialization, keeps) in [("copy", true), ("hardlink", true), ("in-place", false)] {
+        let slot = damaged(&kit, materialization);
+        let runs = kit.runs().len();
+        kit.vibe(&["verify", "--repair", "--force"]).expect(0);
+        assert_eq!(read(slot.join("doc.md")), "1.0.0\n", "{materialization}");
+        assert_eq!(read(slot.join("same.md")), "same\n", "{materialization}");
+        assert_eq!(slot.join("mine.md").exists(), keeps, "{materialization}");
+        let reset_then_run = slot.join("made-by-post-install").exists();
+        assert!(
+            reset_then_run && kit.runs().len() == runs + 1,
+            "{materialization}"
+        );
+        kit.vibe(&["verify"]).expect(0);
+        kit.vibe(&["reinstall", ID]).expect(0);
+        assert_eq!(kit.runs().len(), runs + 1, "nothing was reset");
+        if keeps {
+            assert_eq!(read(slot.join("mine.md")), "mine\n");
+            fs::remove_file(slot.join("mine.md")).unwrap();
+        }
+    }
+}
