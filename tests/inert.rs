@@ -83,15 +83,7 @@ impl Trapped {
         let repository = GitRepository::new(&self.world.root().join("repository"));
         repository.package(&self.package);
         repository.commit("first");
-        let git = repository.path().join(".git");
-        let own = fs::read_to_string(git.join("config")).unwrap();
-        fs::write(git.join("config"), format!("{own}{config}")).unwrap();
-        fs::create_dir_all(git.join("hooks")).unwrap();
-        for hook in HOOKS {
-            fs::copy(trap, git.join("hooks").join(hook)).unwrap();
-        }
-        fs::create_dir_all(git.join("info")).unwrap();
-        fs::write(git.join("info/attributes"), "* filter=evil\n").unwrap();
+        plant(&repository.path().join(".git"), trap, config);
     }
 
     /// Requires the package from each source in turn.
@@ -144,6 +136,19 @@ impl Trapped {
         status.unwrap();
         assert!(!lines(&self.mark).is_empty());
     }
+}
+
+/// Makes the repository `git` start `trap` wherever it can, by its hooks, its configuration and its
+/// attributes.
+fn plant(git: &Path, trap: &Path, config: &str) {
+    let own = fs::read_to_string(git.join("config")).unwrap();
+    fs::write(git.join("config"), format!("{own}{config}")).unwrap();
+    fs::create_dir_all(git.join("hooks")).unwrap();
+    for hook in HOOKS {
+        fs::copy(trap, git.join("hooks").join(hook)).unwrap();
+    }
+    fs::create_dir_all(git.join("info")).unwrap();
+    fs::write(git.join("info/attributes"), "* filter=evil\n").unwrap();
 }
 
 fn trap_text(mark: &Path) -> String {
@@ -214,7 +219,15 @@ fn a_clone_is_made_and_looked_at_by_git_alone() {
     let trapped = Trapped::new("in-place");
     trapped.require("git = \"../repository\", branch = \"main\"");
     let mut programs = BTreeSet::new();
+    programs.extend(trapped.started(&["install", "--dry-run"]));
+    programs.extend(trapped.started(&["install", "--no-hooks"]));
+    let clone = trapped.world.project().join("vibedeps/org.example.lint");
+    let trap = trapped.world.root().join("trap");
     for arguments in LOOKS {
+        plant(&clone.join(".git"), &trap, &configuration(&trap));
+        // What git remembers of a file is no longer so: it has to look into it.
+        fs::write(clone.join("lint.md"), "other\n").unwrap();
+        fs::write(clone.join("lint.md"), "lint\n").unwrap();
         programs.extend(trapped.started(arguments));
     }
     let is_git = |program: &String| {
