@@ -427,6 +427,9 @@ fn an_entry_without_commit_or_tree_or_with_another_tree_is_refused() {
     for key in ["commit", "tree"] {
         served.world.write("vibe.lock", &without(key));
         refused(&served, &["install", "--locked"], 7, &[LINT, key, "hint: "]);
+        let run = served.vibe(&["install"]).expect(0);
+        run.stdout_has("wrote vibe.lock");
+        assert_eq!(served.world.read("vibe.lock"), lock, "{key} is filled in");
     }
     let tree = locked_tree(&lock);
     let other = tree.replace(|c: char| c.is_ascii_hexdigit() && c != 'e' && c != '1', "0");

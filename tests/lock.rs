@@ -280,7 +280,9 @@ fn an_entry_without_the_identity_that_its_kind_must_have_is_out_of_date() {
         7,
         &["org.example/core", "`tree`"],
     );
-    vibe(&world, &["install"]).expect(0);
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("wrote vibe.lock");
     assert_eq!(world.read("vibe.lock"), lock);
 }
 
