@@ -12,7 +12,7 @@ use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{GitReference, MANIFEST_NAME, Manifest, Reading};
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::version::parse_version;
-use vibe_core::{PackageId, RelPath, RemoteUrl, Version};
+use vibe_core::{Constraint, PackageId, RelPath, RemoteUrl, Version};
 use vibe_git::{GitError, Refs, Wanted};
 use vibe_resolver::lock_check::WantedGit;
 
@@ -157,6 +157,57 @@ impl<'a> GitSources<'a> {
         self.required.borrow().keys().cloned().collect()
     }
 
+    /// Asks the repositories that a resolution has to ask anyway, several at a time, so that it does
+    /// not wait for one server after the other: those that manifests name, and `published`, those of
+    /// packages of a git registry, each with the versions that are required.
+    ///
+    /// # Errors
+    /// One that a manifest names does not give what is asked of it. What a registry does not have,
+    /// the resolution finds out.
+    pub(crate) fn ask_ahead(
+        &self,
+        published: Vec<(PackageId, RemoteUrl, Constraint)>,
+    ) -> Result<(), InstallError> {
+        let held = self.held.borrow();
+        let is_free = |id: &PackageId, is_locked: &dyn Fn(&LockedPackage) -> bool| {
+            !held.get(id).is_some_and(is_locked)
+        };
+        let required = self.required.borrow();
+        let named = required
+            .iter()
+            .filter(|(id, requirement)| is_free(id, &|locked| requirement.is_locked_by(locked)))
+            .map(|(id, requirement)| Question {
+                id: id.clone(),
+                url: requirement.url.clone(),
+                reference: requirement.reference.clone(),
+                is_named: true,
+            });
+        let published = published
+            .into_iter()
+            .filter(|(id, url, _)| is_free(id, &|locked| is_published_at(locked, url)))
+            .map(|(id, url, constraint)| Question {
+                id,
+                url,
+                reference: GitReference::Range(constraint),
+                is_named: false,
+            });
+        // What one repository was asked answers the next question about it.
+        let mut by_repository: BTreeMap<RemoteUrl, Vec<Question>> = BTreeMap::new();
+        for question in named.chain(published) {
+            let questions = by_repository.entry(question.url.clone()).or_default();
+            questions.push(question);
+        }
+        let by_repository: Vec<Vec<Question>> = by_repository.into_values().collect();
+        self.repositories
+            .each(&by_repository, |repositories, questions| {
+                let mut questions = questions.iter();
+                questions.try_for_each(|question| match question.ask(repositories) {
+                    Err(error) if question.is_named => Err(error),
+                    _ => Ok(()),
+                })
+            })
+    }
+
     /// The versions of `id`, which manifests take from a repository.
     pub(crate) fn versions(
         &self,
@@ -187,12 +238,7 @@ impl<'a> GitSources<'a> {
         let found = match held.and_then(|held| Some((held.version, held.commit?))) {
             Some(held) => held,
             None => {
-                let wanted = match &requirement.reference {
-                    GitReference::Tag(tag) => Wanted::Tag(tag),
-                    GitReference::Branch(branch) => Wanted::Branch(branch),
-                    GitReference::Rev(revision) => Wanted::Revision(revision),
-                    GitReference::Default | GitReference::Range(_) => Wanted::Default,
-                };
+                let wanted = wanted_of(&requirement.reference);
                 let commit = self
                     .repositories
                     .commit(Some(id), &requirement.url, &wanted)?;
@@ -311,6 +357,46 @@ impl<'a> GitSources<'a> {
     }
 }
 
+/// What a repository will be asked.
+struct Question {
+    id: PackageId,
+    url: RemoteUrl,
+    reference: GitReference,
+    /// A manifest names the repository.
+    is_named: bool,
+}
+
+impl Question {
+    fn ask(&self, repositories: &Repositories<'_>) -> Result<(), InstallError> {
+        let tag;
+        let wanted = match &self.reference {
+            GitReference::Range(constraint) => {
+                let refs = repositories.refs(Some(&self.id), &self.url)?;
+                let versions = tagged_versions(&refs);
+                let newest = versions.iter().rev().find(|v| constraint.matches(v));
+                let Some(newest) = newest else {
+                    return Ok(());
+                };
+                tag = tag_of(newest);
+                Wanted::Tag(&tag)
+            }
+            reference => wanted_of(reference),
+        };
+        repositories.commit(Some(&self.id), &self.url, &wanted)?;
+        Ok(())
+    }
+}
+
+/// What `reference`, which is no range, asks of a repository.
+fn wanted_of(reference: &GitReference) -> Wanted<'_> {
+    match reference {
+        GitReference::Tag(tag) => Wanted::Tag(tag),
+        GitReference::Branch(branch) => Wanted::Branch(branch),
+        GitReference::Rev(revision) => Wanted::Revision(revision),
+        GitReference::Default | GitReference::Range(_) => Wanted::Default,
+    }
+}
+
 /// Whether the lock's entry is a version of the repository `url` of a git registry.
 fn is_published_at(held: &LockedPackage, url: &RemoteUrl) -> bool {
     let is_here = matches!(&held.source, LockedSource::Git(locked) if locked == url);
@@ -326,10 +412,6 @@ pub(crate) fn id_in_repository(
 ) -> Result<PackageId, InstallError> {
     let tag;
     let wanted = match reference {
-        GitReference::Tag(tag) => Wanted::Tag(tag),
-        GitReference::Branch(branch) => Wanted::Branch(branch),
-        GitReference::Rev(revision) => Wanted::Revision(revision),
-        GitReference::Default => Wanted::Default,
         GitReference::Range(constraint) => {
             let refs = repositories.refs(None, url)?;
             let versions = tagged_versions(&refs);
@@ -337,6 +419,7 @@ pub(crate) fn id_in_repository(
             tag = newest.map(tag_of).unwrap_or_default();
             Wanted::Tag(&tag)
         }
+        reference => wanted_of(reference),
     };
     let commit = repositories.commit(None, url, &wanted)?;
     let absent = || InstallError::SpecIsNoPackage {

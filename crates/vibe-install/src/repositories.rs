@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
@@ -16,6 +17,10 @@ use vibe_git::{CommitId, Database, GitError, Refs, RemoteOptions, Remotes, Wante
 use crate::error::InstallError;
 use crate::fetch::GitOrigin;
 use crate::settings::{Context, Settings};
+
+/// Repositories that are asked at the same time: enough that a slow server holds few others up, few
+/// enough that a server takes it for one user.
+const ASKED_AT_ONCE: usize = 8;
 
 /// How the variables with tokens begin.
 const TOKEN_VARIABLE: &str = "VIBE_GIT_TOKEN_";
@@ -111,6 +116,36 @@ impl<'a> Repositories<'a> {
             .parse()
             .expect("a commit is 40 hex digits, from the lock or from a repository");
         self.commit(Some(id), &origin.url, &Wanted::Commit(commit))
+    }
+
+    /// Does `work` for each of `items`, several at a time: mostly it waits for servers.
+    ///
+    /// # Errors
+    /// That of the first item, in their order, for which it failed.
+    pub(crate) fn each<T: Sync>(
+        &self,
+        items: &[T],
+        work: impl Fn(&Self, &T) -> Result<(), InstallError> + Sync,
+    ) -> Result<(), InstallError> {
+        let next = AtomicUsize::new(0);
+        let failures = Mutex::new(BTreeMap::new());
+        let take_turns = || loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            if let Err(error) = work(self, item) {
+                lock(&failures).insert(index, error);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..items.len().min(ASKED_AT_ONCE) {
+                scope.spawn(take_turns);
+            }
+        });
+        let failures = failures.into_inner();
+        let mut failures = failures
+            .unwrap_or_else(PoisonError::into_inner)
+            .into_values();
+        failures.next().map_or(Ok(()), Err)
     }
 
     /// What `read` gets out of repositories. It is asked once more where an object in the cache cannot

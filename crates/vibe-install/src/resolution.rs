@@ -113,13 +113,17 @@ pub(crate) fn targets_of_lock(project: &Project, lock: &Lock) -> Result<Targets,
 
 /// The target that an entry of the lock names.
 pub(crate) fn target_of(project: &Project, locked: &LockedPackage) -> Result<Target, InstallError> {
-    let not_yet = || InstallError::NotYet {
-        what: format!("the git source of {}", locked.id),
-        path: project.layout.vibe_lock(),
+    let unusable = |key| {
+        let problem = LockProblem::WithoutIdentity {
+            id: locked.id.clone(),
+            locked: locked.source.clone(),
+            key,
+        };
+        lock_error(vec![problem])
     };
     let origin = match &locked.source {
         LockedSource::Directory(url) => {
-            let root = registry_directory(&project.root, url).ok_or_else(not_yet)?;
+            let root = registry_directory(&project.root, url).ok_or_else(|| unusable("source"))?;
             let registry = DirectoryRegistry::new(root.clone());
             Origin::Registry {
                 root,
@@ -131,7 +135,7 @@ pub(crate) fn target_of(project: &Project, locked: &LockedPackage) -> Result<Tar
             url: url.clone(),
             reference: locked.reference.clone(),
             subdir: locked.subdir.clone(),
-            commit: locked.commit.clone().ok_or_else(not_yet)?,
+            commit: locked.commit.clone().ok_or_else(|| unusable("commit"))?,
         }),
     };
     Ok(Target {
@@ -153,6 +157,7 @@ fn solve(
 ) -> Result<Targets, InstallError> {
     sources.git.hold(held_entries(request, lock));
     sources.git.answer_only_held(true);
+    sources.ask_ahead(request.requires)?;
     let mut root = sources.constraints(request.requires)?;
     if let Some((id, version)) = request.precise {
         pin(&mut root, id, version)?;

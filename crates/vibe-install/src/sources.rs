@@ -460,6 +460,26 @@ impl<'a> Sources<'a> {
             .collect()
     }
 
+    /// Asks the repositories of `requires`, and of path packages, several at a time.
+    pub(crate) fn ask_ahead(
+        &self,
+        requires: &BTreeMap<PackageId, Dependency>,
+    ) -> Result<(), InstallError> {
+        let local = self.paths.values().flat_map(|path| &path.manifest.requires);
+        let published = requires.iter().chain(local).filter_map(|(id, dependency)| {
+            let DependencySource::Registry { constraint, .. } = &dependency.source else {
+                return None;
+            };
+            let pinned = self.pinned.get(id);
+            let mut registries = self.registries.iter();
+            let registry = registries.find(|one| pinned.is_none_or(|name| *name == one.name))?;
+            let is_git = matches!(registry.kind, RegistryKind::Git);
+            let url = registry.repository(id).ok().flatten().filter(|_| is_git)?;
+            Some((id.clone(), url, constraint.clone()))
+        });
+        self.git.ask_ahead(published.collect())
+    }
+
     /// `requires` as the solver looks at it. A path source has one version, and so has a tag, a
     /// branch or a revision; a requirement without a constraint takes it even where it is a
     /// prerelease.
