@@ -635,11 +635,21 @@ fn stalled() -> (World, GitRepository, GitHttpServer, Child) {
     let server = GitHttpServer::start(options);
     require_from(&world, &server.url("lint"));
     let child = start(&mut git_command(&world, &["install"]));
-    let is_pack = |path: &String| path.contains("objects/pack/");
-    wait_until("the beginning of a pack", || {
-        cached(&world).iter().any(is_pack)
-    });
+    wait_until("the beginning of a pack", || has_pack(&git_cache(&world)));
     (world, repository, server, child)
+}
+
+/// Whether a pack lies somewhere below `directory`, in which another process works: what is gone
+/// again is not there.
+fn has_pack(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.flatten().any(|entry| {
+        let path = entry.path();
+        match directory.ends_with("objects/pack") {
+            true => path.is_file(),
+            false => has_pack(&path),
+        }
+    })
 }
 
 /// The same command again, now that the server answers, and nothing unfinished in the cache.
