@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rayon::prelude::*;
 use vibe_core::formats::lock::{LOCK_NAME, LockedSource};
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::hook::PhaseState;
@@ -96,22 +97,17 @@ pub(crate) fn write(
     if watched_manifest.sha256 != manifest {
         return Ok(());
     }
-    let mut watched = vec![
-        watched_manifest,
-        watch(&project.root, LOCK_NAME)?,
-        watch(&project.root, &relative(&project.root, state))?,
-    ];
+    let mut paths = vec![LOCK_NAME.to_owned(), relative(&project.root, state)];
     for file in project.layout.support_files() {
-        watched.push(watch(&project.root, &relative(&project.root, &file))?);
+        paths.push(relative(&project.root, &file));
     }
     let mut listings = BTreeMap::new();
     for package in &planned.lock.packages {
         let slot = package.slot();
-        let watched_file = match slot.version() {
+        paths.push(match slot.version() {
             Some(_) => record_path(&slot),
             None => relative(&project.root, &head_file(&project.layout, &slot)),
-        };
-        watched.push(watch(&project.root, &watched_file)?);
+        });
         let LockedSource::Path(root) = &package.source else {
             continue;
         };
@@ -123,10 +119,15 @@ pub(crate) fn write(
             return Ok(());
         }
         for location in listing.files.iter().filter_map(ListedFile::location) {
-            watched.push(watch(&project.root, &relative(&project.root, location))?);
+            paths.push(relative(&project.root, location));
         }
         listings.insert(root.clone(), listing_lines(&project.root, &listing));
     }
+    let paths = paths.par_iter();
+    let others: Result<Vec<Watched>, InstallError> =
+        paths.map(|path| watch(&project.root, path)).collect();
+    let mut watched = vec![watched_manifest];
+    watched.extend(others?);
     let fresh = Fresh {
         vibe: context.settings.version.to_owned(),
         held_hooks: phases.contains(&PhaseState::Skipped),
