@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use vibe_core::formats::lock::LockedPackage;
-use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization};
+use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization, Package};
 use vibe_core::formats::state::{CloneState, CloneStatus};
 use vibe_core::hook::PhaseState;
 use vibe_core::plan::HookDecision;
@@ -12,18 +12,19 @@ use vibe_core::text::escape_bytes;
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName};
 use vibe_fetch::{FoundSubmodule, GitPackage, Listing, list_clone};
 use vibe_git::{
-    Checkout, CommitId, Database, Differences, GitProgram, ProgramError, Status, Submodule,
-    WorkTree, WorkTreeError,
+    Checkout, CommitId, Database, Differences, GitError, GitProgram, ProgramError, Status,
+    Submodule, WorkTree, WorkTreeError,
 };
 use vibe_plan::clone_plan::{Differing, LookedClone};
 use vibe_slot::in_place::{self, CloneTools, Reader};
 use vibe_slot::{Layout, SlotError};
 
 use crate::error::InstallError;
-use crate::fetch::{FetchOptions, Fetched, GitOrigin, Origin, Target, read_clone};
+use crate::fetch::{FetchOptions, Fetched, read_clone};
 use crate::git_sources::read_manifest;
 use crate::repositories::Repositories;
 use crate::settings::{Context, Settings};
+use crate::target::{GitOrigin, Origin, Target};
 
 /// Files of a clone that a message names.
 const NAMED: usize = 10;
@@ -200,7 +201,7 @@ impl<'a> Clones<'a> {
         &self,
         slot: &SlotName,
         commit: CommitId,
-        objects: std::path::PathBuf,
+        objects: PathBuf,
     ) -> Result<Checkout, InstallError> {
         let submodules = self.tools()?.work_tree(slot).placed_submodules();
         Ok(Checkout {
@@ -295,7 +296,7 @@ fn differing(id: &PackageId, wanted: &PlannedClone, base: CommitId) -> Result<us
         .map_err(|source| git_error(id, source))
 }
 
-fn git_error(id: &PackageId, source: vibe_git::GitError) -> InstallError {
+fn git_error(id: &PackageId, source: GitError) -> InstallError {
     InstallError::Git {
         id: Some(id.clone()),
         source: Box::new(source),
@@ -340,15 +341,23 @@ pub(crate) fn is_in_place(
     if let Some(locked) = &target.locked {
         return Ok(locked.materialization == Materialization::InPlace);
     }
-    let commit = repositories.commit_of(&target.id, origin)?;
-    let manifest = read_manifest(&target.id, origin, &commit)?;
-    let package = manifest.package;
+    let package = read_manifest(repositories, &target.id, origin)?.package;
     Ok(package.is_some_and(|package| package.materialization == Materialization::InPlace))
 }
 
 /// Reads an in-place package from its commit: all names are judged, and of the content only the
 /// manifest and the install hook scripts are read.
 pub(crate) fn fetch_clone(
+    target: &Target,
+    origin: &GitOrigin,
+    options: &FetchOptions<'_>,
+) -> Result<(Fetched, PlannedClone), InstallError> {
+    options
+        .repositories
+        .reading(|| fetch_clone_once(target, origin, options))
+}
+
+fn fetch_clone_once(
     target: &Target,
     origin: &GitOrigin,
     options: &FetchOptions<'_>,
@@ -372,11 +381,11 @@ pub(crate) fn fetch_clone(
         version: target.version.clone(),
         source: Box::new(source),
     })?;
-    let manifest = read_manifest(&target.id, origin, &commit)?;
+    let manifest = read_manifest(repositories, &target.id, origin)?;
     let bases: Vec<String> = manifest.package.iter().flat_map(script_bases).collect();
     let listing = only_read(listing, &bases);
     let fetched = read_clone(target, &listing, options)?;
-    let submodules: Result<_, vibe_git::GitError> = submodules.iter().map(submodule).collect();
+    let submodules: Result<_, GitError> = submodules.iter().map(submodule).collect();
     let checkout = Checkout {
         url: origin.url.to_string(),
         commit: commit.id,
@@ -387,7 +396,7 @@ pub(crate) fn fetch_clone(
     Ok((fetched, PlannedClone { checkout, database }))
 }
 
-fn script_bases(package: &vibe_core::formats::manifest::Package) -> Vec<String> {
+fn script_bases(package: &Package) -> Vec<String> {
     let bases = package.hooks.scripts.values();
     bases.map(ToString::to_string).collect()
 }
@@ -401,7 +410,7 @@ fn only_read(mut listing: Listing, bases: &[String]) -> Listing {
     listing
 }
 
-fn submodule(found: &FoundSubmodule) -> Result<Submodule, vibe_git::GitError> {
+fn submodule(found: &FoundSubmodule) -> Result<Submodule, GitError> {
     Ok(Submodule {
         path: found.path.clone(),
         url: found.url.to_string(),
@@ -411,7 +420,7 @@ fn submodule(found: &FoundSubmodule) -> Result<Submodule, vibe_git::GitError> {
 }
 
 /// The object directory of a repository; git finds those it borrows from by itself.
-fn own_directory(database: &Database) -> Result<PathBuf, vibe_git::GitError> {
+fn own_directory(database: &Database) -> Result<PathBuf, GitError> {
     let mut directories = database.object_directories()?;
     Ok(directories.swap_remove(0))
 }

@@ -17,9 +17,9 @@ use vibe_git::{GitError, Refs, Wanted};
 use vibe_resolver::lock_check::WantedGit;
 
 use crate::error::InstallError;
-use crate::fetch::GitOrigin;
 use crate::project::parse_manifest;
-use crate::repositories::{Commit, Repositories, reference_text};
+use crate::repositories::{Repositories, reference_text};
+use crate::target::GitOrigin;
 
 /// A package that a manifest takes from a repository.
 #[derive(Debug, Clone, PartialEq)]
@@ -345,11 +345,7 @@ impl<'a> GitSources<'a> {
         if let Some(known) = self.manifests.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
-        let manifest = self.repositories.reading(|| {
-            let commit = self.repositories.commit_of(id, origin)?;
-            read_manifest(id, origin, &commit)
-        })?;
-        let manifest = Rc::new(manifest);
+        let manifest = Rc::new(read_manifest(self.repositories, id, origin)?);
         self.manifests
             .borrow_mut()
             .insert(key, Rc::clone(&manifest));
@@ -421,47 +417,35 @@ pub(crate) fn id_in_repository(
         }
         reference => wanted_of(reference),
     };
-    let commit = repositories.commit(None, url, &wanted)?;
+    let (commit, bytes) = repositories.file(None, url, &wanted, MANIFEST_NAME, MANIFEST_BYTES)?;
     let absent = || InstallError::SpecIsNoPackage {
         repository: url.to_string(),
-        commit: commit.id.to_string(),
+        commit: commit.to_string(),
     };
-    let blob = commit
-        .database
-        .blob_at(&commit.id, MANIFEST_NAME, MANIFEST_BYTES);
-    let bytes = blob
-        .map_err(|source| InstallError::Git {
-            id: None,
-            source: Box::new(source),
-        })?
-        .ok_or_else(absent)?;
+    let bytes = bytes.ok_or_else(absent)?;
     let shown = PathBuf::from(format!("{url}:{MANIFEST_NAME}"));
     let (manifest, _) = parse_manifest(&shown, &bytes, Reading::Package)?;
     manifest.package_id().cloned().ok_or_else(absent)
 }
 
-/// The manifest in `commit`, which is the one of `id`.
+/// The manifest at `origin`, which is the one of `id`.
 pub(crate) fn read_manifest(
+    repositories: &Repositories<'_>,
     id: &PackageId,
     origin: &GitOrigin,
-    commit: &Commit,
 ) -> Result<Manifest, InstallError> {
     let path = match &origin.subdir {
         Some(subdir) => format!("{subdir}/{MANIFEST_NAME}"),
         None => MANIFEST_NAME.to_owned(),
     };
-    let blob = commit.database.blob_at(&commit.id, &path, MANIFEST_BYTES);
-    let bytes = blob
-        .map_err(|source| InstallError::Git {
-            id: Some(id.clone()),
-            source: Box::new(source),
-        })?
-        .ok_or_else(|| InstallError::NoPackageInRepository {
-            id: id.clone(),
-            repository: origin.url.to_string(),
-            path: path.clone(),
-            commit: origin.commit.clone(),
-        })?;
+    let wanted = Wanted::Commit(origin.commit_id());
+    let (_, bytes) = repositories.file(Some(id), &origin.url, &wanted, &path, MANIFEST_BYTES)?;
+    let bytes = bytes.ok_or_else(|| InstallError::NoPackageInRepository {
+        id: id.clone(),
+        repository: origin.url.to_string(),
+        path: path.clone(),
+        commit: origin.commit.clone(),
+    })?;
     let shown = PathBuf::from(format!("{}:{path}", origin.url));
     let (manifest, _) = parse_manifest(&shown, &bytes, Reading::Package)?;
     check_id(id, &shown, &manifest)?;

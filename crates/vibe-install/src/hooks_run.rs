@@ -15,7 +15,7 @@ use vibe_slot::{in_place, state_file};
 use crate::clones::fetch_clone;
 use crate::error::InstallError;
 use crate::execution::{Execution, HookRow};
-use crate::fetch::{FetchOptions, Fetched, Target, as_placed, fetch};
+use crate::fetch::{FetchOptions, Fetched, as_placed, fetch};
 use crate::freshness;
 use crate::install::hook_gate;
 use crate::interpreters::Probe;
@@ -30,6 +30,7 @@ use crate::repositories::Repositories;
 use crate::resolution::targets_of_lock;
 use crate::settings::Context;
 use crate::summary::{package_summaries, tell_notes};
+use crate::target::Target;
 use crate::verify::check_installed;
 
 /// Which hooks to run.

@@ -33,6 +33,7 @@ mod run_record;
 mod settings;
 mod sources;
 mod summary;
+mod target;
 mod update;
 mod verify;
 pub mod wording;

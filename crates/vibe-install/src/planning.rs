@@ -35,11 +35,12 @@ use vibe_store::Store;
 
 use crate::clones::{Clones, PlannedClone, fetch_clone, is_in_place, is_remembered};
 use crate::error::InstallError;
-use crate::fetch::{FetchOptions, Fetched, Target, fetch, wanted_mode};
+use crate::fetch::{FetchOptions, Fetched, fetch, wanted_mode};
 use crate::project::{Project, parse_manifest};
 use crate::repositories::Repositories;
 use crate::resolution::Targets;
 use crate::settings::{Context, Settings, WantedLinkMode};
+use crate::target::Target;
 
 /// What to plan.
 pub(crate) struct PlanRequest<'a> {
@@ -416,10 +417,7 @@ impl Surveyor<'_> {
             let plan = plan_in_place(&desired, FoundClone::Remembered, row, &options);
             return Ok((planned_clone_package(target, None), plan));
         }
-        let from = self.fetch_options();
-        let fetched = from
-            .repositories
-            .reading(|| fetch_clone(target, origin, &from))?;
+        let fetched = fetch_clone(target, origin, &self.fetch_options())?;
         desired.hooks = &fetched.0.hooks;
         let looked = match is_there {
             true => Some(self.clones.look(slot, &fetched.1, row, locked_commit)?),

@@ -15,8 +15,8 @@ use vibe_fs::Holder;
 use vibe_git::{CommitId, Database, GitError, Refs, RemoteOptions, Remotes, Wanted};
 
 use crate::error::InstallError;
-use crate::fetch::GitOrigin;
 use crate::settings::{Context, Settings};
+use crate::target::GitOrigin;
 
 /// Repositories that are asked at the same time: enough that a slow server holds few others up, few
 /// enough that a server takes it for one user.
@@ -111,11 +111,28 @@ impl<'a> Repositories<'a> {
         id: &PackageId,
         origin: &GitOrigin,
     ) -> Result<Commit, InstallError> {
-        let commit: CommitId = origin
-            .commit
-            .parse()
-            .expect("a commit is 40 hex digits, from the lock or from a repository");
-        self.commit(Some(id), &origin.url, &Wanted::Commit(commit))
+        self.commit(Some(id), &origin.url, &Wanted::Commit(origin.commit_id()))
+    }
+
+    /// The commit of the repository of `id` that is `wanted`, and the content of its file `path`, of
+    /// at most `limit_bytes`; `None` where it has no such file.
+    pub(crate) fn file(
+        &self,
+        id: Option<&PackageId>,
+        url: &RemoteUrl,
+        wanted: &Wanted<'_>,
+        path: &str,
+        limit_bytes: u64,
+    ) -> Result<(CommitId, Option<Vec<u8>>), InstallError> {
+        self.reading(|| {
+            let commit = self.commit(id, url, wanted)?;
+            let bytes = commit.database.blob_at(&commit.id, path, limit_bytes);
+            let bytes = bytes.map_err(|source| InstallError::Git {
+                id: id.cloned(),
+                source: Box::new(source),
+            })?;
+            Ok((commit.id, bytes))
+        })
     }
 
     /// Does `work` for each of `items`, several at a time: mostly it waits for servers.

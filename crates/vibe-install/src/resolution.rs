@@ -10,9 +10,9 @@ use vibe_resolver::lock_check::{Asked, LockProblem, LockProblemKind, check_lock}
 use vibe_resolver::{Request, ResolveError, resolve};
 
 use crate::error::{InstallError, Unsolved};
-use crate::fetch::{GitOrigin, Origin, Target};
 use crate::project::Project;
 use crate::sources::{Sources, conflicts, registry_directory};
+use crate::target::{GitOrigin, Origin, Target};
 
 /// What to resolve.
 pub(crate) struct ResolveRequest<'a> {

@@ -16,10 +16,10 @@ use vibe_fs::{canonical_directory, read_if_exists};
 use vibe_resolver::lock_check::{LocalPackage, Wanted, WantedGit};
 
 use crate::error::InstallError;
-use crate::fetch::{GitOrigin, Origin};
 use crate::git_sources::{GitRequirement, GitSources};
 use crate::project::{Project, parse_manifest};
 use crate::repositories::Repositories;
+use crate::target::{GitOrigin, Origin};
 
 /// The sources of one project.
 pub(crate) struct Sources<'a> {
