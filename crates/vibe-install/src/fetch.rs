@@ -149,6 +149,26 @@ pub(crate) struct FetchOptions<'a> {
     pub repositories: &'a Repositories<'a>,
 }
 
+impl<'a> FetchOptions<'a> {
+    /// For the content alone: nothing is written, and no hook is going to run.
+    pub(crate) fn content_only(
+        context: &Context<'a>,
+        store: Option<&'a Store>,
+        repositories: &'a Repositories<'a>,
+    ) -> Self {
+        Self {
+            limits: context.settings.config.limits,
+            interpreters: &Interpreters::default,
+            decision: HookDecision::Held,
+            observer: context.observer,
+            store,
+            fills_store: false,
+            link_mode: context.settings.link_mode,
+            repositories,
+        }
+    }
+}
+
 /// Gets `target`: from the store, where that has the tree that the lock names, else from its source.
 pub(crate) fn fetch(target: &Target, options: &FetchOptions<'_>) -> Result<Fetched, InstallError> {
     fetch_undamaged(target, options, None)
@@ -164,15 +184,10 @@ pub(crate) fn fetch_again(
     let store = context.settings.package_store();
     let repositories = Repositories::new(context, root.to_path_buf());
     let options = FetchOptions {
-        limits: context.settings.config.limits,
-        interpreters: &Interpreters::default,
-        decision: HookDecision::Held,
-        observer: context.observer,
-        store: store.as_ref(),
         fills_store: true,
         // From where it was lost.
         link_mode: WantedLinkMode::Hardlink,
-        repositories: &repositories,
+        ..FetchOptions::content_only(context, store.as_ref(), &repositories)
     };
     Ok(fetch_undamaged(target, &options, lost.damage().cloned())?.payload)
 }

@@ -2,7 +2,7 @@
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Materialization;
-use vibe_core::hook::{Interpreters, Phase, PhaseState};
+use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::limits::HOOK_LOG_END_BYTES;
 use vibe_core::plan::HookDecision;
 use vibe_core::text::{escape, hide_credentials};
@@ -178,16 +178,7 @@ fn published(
 ) -> Result<Fetched, InstallError> {
     let repositories = Repositories::new(context, project.root.clone());
     let store = context.settings.package_store();
-    let options = FetchOptions {
-        limits: context.settings.config.limits,
-        interpreters: &Interpreters::default,
-        decision: HookDecision::Held,
-        observer: context.observer,
-        store: store.as_ref(),
-        fills_store: false,
-        link_mode: context.settings.link_mode,
-        repositories: &repositories,
-    };
+    let options = FetchOptions::content_only(context, store.as_ref(), &repositories);
     let target = target_of(project, locked)?;
     match (locked.materialization, target.origin.git()) {
         (Materialization::InPlace, Some(origin)) => {

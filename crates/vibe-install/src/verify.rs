@@ -55,7 +55,7 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
         .collect();
     let cancel = context.cancel;
     let clones = Clones::new(context, &project.layout);
-    let looks: Result<Vec<Look>, InstallError> = looked_at
+    let looks: Result<Vec<Look<'_>>, InstallError> = looked_at
         .par_iter()
         .map(|locked| match locked.slot().version() {
             Some(_) => look_at(&project, locked, &state, cancel),
@@ -159,122 +159,146 @@ fn look_at_leftovers(
 }
 
 /// What was found in one slot.
-#[derive(Default)]
-struct Look {
+struct Look<'a> {
+    locked: &'a LockedPackage,
+    slot: SlotName,
     files: usize,
     findings: Vec<Finding>,
     notes: Vec<String>,
 }
 
-fn look_at(
+impl<'a> Look<'a> {
+    fn new(locked: &'a LockedPackage) -> Self {
+        Self {
+            locked,
+            slot: locked.slot(),
+            files: 0,
+            findings: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Something about the slot as a whole.
+    fn find(&mut self, kind: FindingKind, message: String) {
+        self.find_at(None, kind, message);
+    }
+
+    /// Something about the file at `path`.
+    fn find_at(&mut self, path: Option<RelPath>, kind: FindingKind, message: String) {
+        self.findings.push(Finding {
+            package: Some(self.locked.id.clone()),
+            slot: Some(self.slot.clone()),
+            path,
+            kind,
+            message,
+        });
+    }
+
+    /// The slot is not there.
+    fn find_missing(&mut self, has_hooks: bool) {
+        match has_hooks {
+            true => self.find_unprepared(),
+            false => self.find(
+                FindingKind::Slot,
+                format!("vibedeps/{} is missing", self.slot),
+            ),
+        }
+    }
+
+    /// Its hooks have not run on this machine.
+    fn find_unprepared(&mut self) {
+        let slot = &self.slot;
+        let text = format!("{slot} has install hooks and is not prepared on this machine");
+        self.find(FindingKind::Hooks, text);
+    }
+}
+
+fn look_at<'a>(
     project: &Project,
-    locked: &LockedPackage,
+    locked: &'a LockedPackage,
     state: &MachineState,
     cancel: &Cancellation,
-) -> Result<Look, InstallError> {
+) -> Result<Look<'a>, InstallError> {
     if cancel.is_cancelled() {
         return Err(InstallError::Interrupted);
     }
-    let slot = locked.slot();
+    let mut look = Look::new(locked);
+    let slot = look.slot.clone();
     let row = state.slots.get(&slot);
-    let mut look = Look::default();
-    let finding = |kind, message: String| Finding {
-        package: Some(locked.id.clone()),
-        slot: Some(slot.clone()),
-        path: None,
-        kind,
-        message,
-    };
     let has_hooks = !locked.install_hooks.is_empty() || row.is_some_and(|r| !r.phases.is_empty());
     if !project.layout.has_slot(&slot)? {
-        look.findings.push(match has_hooks {
-            true => finding(FindingKind::Hooks, not_prepared(&slot)),
-            false => finding(FindingKind::Slot, format!("vibedeps/{slot} is missing")),
-        });
+        look.find_missing(has_hooks);
         return Ok(look);
     }
     let record = match read_record(&project.layout, &slot)? {
         RecordOnDisk::Valid { record, .. } => record,
         RecordOnDisk::Absent => {
             let text = format!("vibedeps/{slot} has no slot record");
-            look.findings.push(finding(FindingKind::Record, text));
+            look.find(FindingKind::Record, text);
             return Ok(look);
         }
         refused => {
             let text = chain(&record_error(&slot, refused));
-            look.findings.push(finding(FindingKind::Record, text));
+            look.find(FindingKind::Record, text);
             return Ok(look);
         }
     };
     if locked.tree.is_some_and(|tree| tree != record.tree.id()) {
         let text = format!("the slot record of {slot} is of another tree than vibe.lock says");
-        look.findings.push(finding(FindingKind::Record, text));
+        look.find(FindingKind::Record, text);
     }
     if let (Some(_), Some(package)) = (locked.tree, vouched(project, &slot, &record)?) {
         let scripts = scripts_of(package.hooks.scripts.values(), &record.tree);
         if !names_scripts(locked, &scripts) {
             let text = format!("vibe.lock names other install hooks of {slot} than it has");
-            look.findings.push(finding(FindingKind::Integrity, text));
+            look.find(FindingKind::Integrity, text);
         }
     }
-    look_inside(project, &slot, &record, row, &mut look, &finding)?;
-    look_at_hooks(&slot, locked, row, has_hooks, &mut look, &finding);
+    look_inside(project, &record, row, &mut look)?;
+    look_at_hooks(row, has_hooks, &mut look);
     Ok(look)
 }
 
 /// A clone is as it should be if its files are those of the locked commit, or as its own hooks left
 /// them. What is there besides is worth knowing, and no fault.
-fn look_at_clone(
+fn look_at_clone<'a>(
     project: &Project,
     clones: &Clones<'_>,
-    locked: &LockedPackage,
+    locked: &'a LockedPackage,
     state: &MachineState,
-) -> Result<Look, InstallError> {
-    let slot = locked.slot();
+) -> Result<Look<'a>, InstallError> {
+    let mut look = Look::new(locked);
+    let slot = look.slot.clone();
     let row = state.clones.get(&slot);
-    let mut look = Look::default();
-    let finding = |kind, message: String| Finding {
-        package: Some(locked.id.clone()),
-        slot: Some(slot.clone()),
-        path: None,
-        kind,
-        message,
-    };
     let has_hooks = !locked.install_hooks.is_empty();
     if !has_clone(&project.layout, &slot)? {
-        look.findings.push(match has_hooks {
-            true => finding(FindingKind::Hooks, not_prepared(&slot)),
-            false => finding(FindingKind::Slot, format!("vibedeps/{slot} is missing")),
-        });
+        look.find_missing(has_hooks);
         return Ok(look);
     }
     let head = in_place::head(&project.layout, &slot).map(|head| head.to_string());
     if head != locked.commit {
         let text = format!("vibedeps/{slot} is not at the commit that vibe.lock names");
-        look.findings.push(finding(FindingKind::Changed, text));
+        look.find(FindingKind::Changed, text);
     }
-    look_at_work_tree(clones, locked, row, &mut look, &finding)?;
+    look_at_work_tree(clones, row, &mut look)?;
     let phases = row.map(|row| &row.phases);
     let is_prepared = row.is_some_and(|row| Some(&row.commit) == locked.commit.as_ref());
     if has_hooks && !is_prepared {
-        let text = not_prepared(&slot);
-        look.findings.push(finding(FindingKind::Hooks, text));
+        look.find_unprepared();
     }
-    look_at_phases(&slot, phases, &mut look, &finding);
+    look_at_phases(phases, &mut look);
     Ok(look)
 }
 
 fn look_at_work_tree(
     clones: &Clones<'_>,
-    locked: &LockedPackage,
     row: Option<&CloneState>,
-    look: &mut Look,
-    finding: &dyn Fn(FindingKind, String) -> Finding,
+    look: &mut Look<'_>,
 ) -> Result<(), InstallError> {
-    let slot = locked.slot();
+    let (locked, slot) = (look.locked, look.slot.clone());
     let Some(status) = clones.read_all(&slot, locked)? else {
         let text = format!("the git repository of vibedeps/{slot} is not whole by itself");
-        look.findings.push(finding(FindingKind::Changed, text));
+        look.find(FindingKind::Changed, text);
         return Ok(());
     };
     let at_commit = row.filter(|row| Some(&row.commit) == locked.commit.as_ref());
@@ -287,10 +311,7 @@ fn look_at_work_tree(
                 "vibedeps/{slot}/{} is not as the commit has it",
                 escape_bytes(path)
             );
-            look.findings.push(Finding {
-                path: payload_path(path),
-                ..finding(FindingKind::Changed, text)
-            });
+            look.find_at(payload_path(path), FindingKind::Changed, text);
         }
         let more = status.tracked.count - status.tracked.paths.len();
         if more > 0 || status.tracked.is_empty() {
@@ -298,7 +319,7 @@ fn look_at_work_tree(
                 true => format!("vibedeps/{slot} is not as its install hooks left it"),
                 false => format!("{more} more files of vibedeps/{slot} are not as committed"),
             };
-            look.findings.push(finding(FindingKind::Changed, text));
+            look.find(FindingKind::Changed, text);
         }
     }
     if status.untracked.digest != seen.additions {
@@ -309,19 +330,14 @@ fn look_at_work_tree(
     Ok(())
 }
 
-fn not_prepared(slot: &SlotName) -> String {
-    format!("{slot} has install hooks and is not prepared on this machine")
-}
-
 fn look_inside(
     project: &Project,
-    slot: &SlotName,
     record: &SlotRecord,
     row: Option<&SlotState>,
-    look: &mut Look,
-    finding: &dyn Fn(FindingKind, String) -> Finding,
+    look: &mut Look<'_>,
 ) -> Result<(), InstallError> {
-    let contents = contents_of(&project.layout, slot, [&record.tree], row)?;
+    let slot = look.slot.clone();
+    let contents = contents_of(&project.layout, &slot, [&record.tree], row)?;
     look.files += record.tree.rows().len();
     let difference = diff(&DiffInput::new(&record.tree, &record.tree, row, &contents));
     for change in &difference.changes {
@@ -335,10 +351,7 @@ fn look_inside(
         };
         let (kind, what) = drift(path, &record.tree, &contents);
         let text = format!("vibedeps/{slot}/{path} {what}");
-        look.findings.push(Finding {
-            path: Some(path.clone()),
-            ..finding(kind, text)
-        });
+        look.find_at(Some(path.clone()), kind, text);
     }
     Ok(())
 }
@@ -362,41 +375,29 @@ fn drift(path: &RelPath, tree: &Tree, contents: &SlotContents) -> (FindingKind, 
     }
 }
 
-fn look_at_hooks(
-    slot: &SlotName,
-    locked: &LockedPackage,
-    row: Option<&SlotState>,
-    has_hooks: bool,
-    look: &mut Look,
-    finding: &dyn Fn(FindingKind, String) -> Finding,
-) {
+fn look_at_hooks(row: Option<&SlotState>, has_hooks: bool, look: &mut Look<'_>) {
     let Some(row) = row else {
         if has_hooks {
-            look.findings
-                .push(finding(FindingKind::Hooks, not_prepared(slot)));
+            look.find_unprepared();
         }
         return;
     };
+    let locked = look.locked;
     let is_path = matches!(locked.source, LockedSource::Path(_));
     if !is_path && locked.tree != Some(row.tree) && has_hooks {
-        look.findings
-            .push(finding(FindingKind::Hooks, not_prepared(slot)));
+        look.find_unprepared();
     }
-    look_at_phases(slot, Some(&row.phases), look, finding);
+    look_at_phases(Some(&row.phases), look);
 }
 
-fn look_at_phases(
-    slot: &SlotName,
-    phases: Option<&BTreeMap<Phase, PhaseState>>,
-    look: &mut Look,
-    finding: &dyn Fn(FindingKind, String) -> Finding,
-) {
+fn look_at_phases(phases: Option<&BTreeMap<Phase, PhaseState>>, look: &mut Look<'_>) {
+    let slot = look.slot.clone();
     for (phase, state) in phases.into_iter().flatten() {
         match state {
             PhaseState::Done => {}
             PhaseState::Owed => {
                 let text = format!("the {phase} script of {slot} is owed");
-                look.findings.push(finding(FindingKind::Hooks, text));
+                look.find(FindingKind::Hooks, text);
             }
             PhaseState::Skipped | PhaseState::Declined => {
                 look.notes.push(format!(
