@@ -64,22 +64,8 @@ fn named(refs: &[Ref]) -> Refs {
     let mut named = Refs::default();
     let mut head_target = None;
     for reference in refs {
-        let (name, object) = match reference {
-            Ref::Peeled {
-                full_ref_name,
-                object,
-                ..
-            }
-            | Ref::Direct {
-                full_ref_name,
-                object,
-            }
-            | Ref::Symbolic {
-                full_ref_name,
-                object,
-                ..
-            } => (full_ref_name, *object),
-            Ref::Unborn { .. } => continue,
+        let Some((name, object)) = peeled(reference) else {
+            continue;
         };
         let Ok(name) = name.to_str() else { continue };
         let commit = CommitId(object);
@@ -191,24 +177,15 @@ pub(crate) const KEPT: &str = "refs/vibe/";
 fn found(source: &Source) -> Option<Found> {
     match source {
         Source::ObjectId(id) => Some((BString::default(), *id)),
-        Source::Ref(
-            Ref::Peeled {
-                full_ref_name,
-                object,
-                ..
-            }
-            | Ref::Direct {
-                full_ref_name,
-                object,
-            }
-            | Ref::Symbolic {
-                full_ref_name,
-                object,
-                ..
-            },
-        ) => Some((full_ref_name.clone(), *object)),
-        Source::Ref(Ref::Unborn { .. }) => None,
+        Source::Ref(reference) => peeled(reference).map(|(name, object)| (name.to_owned(), object)),
     }
+}
+
+/// The name of a reference and the object that it leads to, tags followed; `None` for one that
+/// leads to nothing yet.
+fn peeled(reference: &Ref) -> Option<(&BStr, gix::ObjectId)> {
+    let (name, target, peeled) = reference.unpack();
+    Some((name, peeled.or(target)?.to_owned()))
 }
 
 fn open_ours(path: &Path) -> Result<gix::Repository, gix::Error> {
