@@ -1,7 +1,6 @@
 //! `vibe cache`: what is kept for all projects, outside of any of them.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -11,7 +10,7 @@ use crate::support::{
     vibe, wait, wait_until, with_hook,
 };
 use vibe_core::hook::Phase;
-use vibe_testkit::{GitDaemon, GitRepository, PackageBuilder, TreeSnapshot, World};
+use vibe_testkit::{GitDaemon, GitRepository, PackageBuilder, TreeSnapshot, World, set_mode};
 
 const LINT: &str = "org.example/lint";
 const DAY: Duration = Duration::from_hours(24);
@@ -66,7 +65,7 @@ fn stored(world: &World, name: &str) -> PathBuf {
 /// Replaces the bytes of a stored file in place, whatever its mode.
 fn overwrite(path: &Path, content: &str) {
     let mode = fs::metadata(path).unwrap().permissions();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    set_mode(path, 0o644);
     fs::write(path, content).unwrap();
     fs::set_permissions(path, mode).unwrap();
 }
@@ -213,10 +212,7 @@ fn a_file_of_the_same_size_and_time_is_found() {
 #[test]
 fn a_file_that_is_gone_or_executable_is_found() {
     check_damage(|path| fs::remove_file(path).unwrap(), "is missing");
-    let executable = |path: &Path| {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o555)).unwrap();
-    };
-    check_damage(executable, "has another exec bit");
+    check_damage(|path| set_mode(path, 0o555), "has another exec bit");
 }
 
 #[test]
@@ -402,7 +398,7 @@ fn set_directories(path: &Path, mode: u32) {
             set_directories(&path, mode);
         }
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(path, mode);
 }
 
 #[cfg(target_os = "linux")]
@@ -444,7 +440,7 @@ const LONG: u64 = 256 << 20;
 fn an_interrupted_look_says_so_and_moves_nothing() {
     let world = installed();
     let place = stored(&world, "large.md");
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o644)).unwrap();
+    set_mode(&place, 0o644);
     let file = File::options().write(true).open(&place).unwrap();
     file.set_len(LONG).unwrap();
     drop(file);

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use vibe_core::hook::Phase::{PostInstall, PreInstall};
-use vibe_testkit::{GitDaemon, GitProgram, GitRepository, PackageBuilder, World};
+use vibe_testkit::{GitDaemon, GitProgram, GitRepository, PackageBuilder, TreeSnapshot, World};
 
+use crate::git_support::{self, git_cache, git_vibe};
 use crate::support::{
     Run, command, lines, process_ends, read, run, signal, start, strace, strace_works, vibe, wait,
     wait_until,
@@ -822,5 +823,32 @@ fn what_a_reset_puts_back_depends_on_the_way_a_package_is_placed() {
             assert_eq!(read(slot.join("mine.md")), "mine\n");
             fs::remove_file(slot.join("mine.md")).unwrap();
         }
+    }
+}
+
+#[test]
+fn hooks_of_a_clone_are_shown_and_run_where_the_fetched_repository_is_damaged() {
+    let kit = Kit::with_hooks();
+    let daemon = GitDaemon::start(kit.world.root());
+    let source = format!("git = \"{}\", branch = \"main\"", daemon.url("kit"));
+    git_support::require(&kit.world, &[(ID, &source)]);
+    git_vibe(&kit.world, &["install"]).expect(0);
+    for arguments in [&["hooks", "list"][..], &["hooks", "run", ID, "--force"]] {
+        let cache = git_cache(&kit.world);
+        let entries = TreeSnapshot::of(&cache).entries.into_keys();
+        let packs: Vec<String> = entries.filter(|path| path.ends_with(".pack")).collect();
+        assert!(!packs.is_empty());
+        for pack in packs {
+            let pack = cache.join(pack);
+            let mut bytes = fs::read(&pack).unwrap();
+            // The files, which come last; the commit can still be read.
+            let (from, to) = (bytes.len() / 2, bytes.len() - 20);
+            bytes[from..to].fill(0x55);
+            fs::remove_file(&pack).unwrap();
+            fs::write(&pack, bytes).unwrap();
+        }
+        git_vibe(&kit.world, arguments)
+            .expect(0)
+            .stderr_has("was damaged and was fetched again");
     }
 }

@@ -387,17 +387,13 @@ fn a_changed_path_source_refreshes_only_what_changed() {
 #[cfg(unix)]
 #[test]
 fn an_exec_bit_alone_is_a_change() {
-    use std::os::unix::fs::PermissionsExt;
     let (world, source) = path_world();
     let place = slot(&world, LINT, "1.0.0");
-    let set = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    set(&source.join("lint.md"), 0o755);
+    vibe_testkit::set_mode(&source.join("lint.md"), 0o755);
     vibe(&world, &["install"]).expect(0);
     assert!(is_executable(place.join("lint.md")));
     assert_eq!(hook_log(&world).len(), 4);
-    set(&place.join("lint.md"), 0o644);
+    vibe_testkit::set_mode(&place.join("lint.md"), 0o644);
     vibe(&world, &["verify"]).expect(3).stdout_has("lint.md");
     vibe(&world, &["reinstall"]).expect(0);
     assert!(is_executable(place.join("lint.md")));

@@ -9,6 +9,8 @@ use crate::support::{
 #[cfg(unix)]
 use crate::support::{run, unprivileged};
 use vibe_core::hook::Phase;
+#[cfg(unix)]
+use vibe_testkit::set_mode;
 use vibe_testkit::{PackageBuilder, World};
 
 const COUNT: &str = "echo run >> counter\n";
@@ -39,12 +41,6 @@ fn verify_says(world: &World, code: i32, parts: &[&str]) {
         run = run.stdout_has(part);
     }
     before.assert_unchanged(&world.snapshot());
-}
-
-#[cfg(unix)]
-fn set_mode(path: &Path, mode: u32) {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// Damages an installed slot, and asserts that verify names `parts` and repair undoes it exactly.

@@ -283,23 +283,16 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_may_not_be_read_is_named() {
-        use rustix::thread::{Uid, set_thread_res_uid};
-        use std::os::unix::fs::PermissionsExt as _;
-        let work = || {
-            if rustix::process::geteuid().is_root() {
-                let nobody = Uid::from_raw(65_534);
-                set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            }
+        vibe_testkit::as_ordinary_user(|| {
             let package = package(&["closed"]);
             let closed = package.path().join("closed");
-            fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+            vibe_testkit::set_mode(&closed, 0o000);
             let listing = listing(package.path());
             // On this thread, not in the pool: only it has given up its powers.
             let hashed = hash_one(&listing, &listing.files[0], &mut Head::default());
             let text = hashed.unwrap_err().to_string();
             assert_eq!(text, format!("could not open {}", closed.display()));
-        };
-        std::thread::scope(|scope| scope.spawn(work).join()).unwrap();
+        });
     }
 
     fn published(listing: &mut Listing, published: &Tree) -> Result<Tree, FetchError> {

@@ -110,9 +110,10 @@ fn write_temporary(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{mode_of, mode_under_umask};
+    use crate::testing::mode_under_umask;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::mode_of;
 
     struct World {
         directory: tempfile::TempDir,

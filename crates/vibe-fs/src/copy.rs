@@ -272,9 +272,10 @@ pub(crate) fn keep_if_whole<T>(
 mod tests {
     use super::*;
     use crate::clone::clone_file;
-    use crate::testing::{make_pipe, mode_of, mode_under_umask, set_mode};
+    use crate::testing::mode_under_umask;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::{make_pipe, mode_of, set_mode};
 
     #[test]
     fn a_copy_has_the_bytes_and_a_mode_of_ours() {

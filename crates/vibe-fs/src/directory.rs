@@ -50,7 +50,7 @@ fn add_owner_bits(_path: &Path) -> Result<(), FsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{mode_of, set_mode};
+    use vibe_testkit::{mode_of, set_mode};
 
     #[test]
     fn only_an_empty_directory_is_removed() {

@@ -152,9 +152,10 @@ const NO_LOCKS: Option<i32> = Some(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{make_pipe, mode_of, mode_under_umask};
+    use crate::testing::mode_under_umask;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::{make_pipe, mode_of};
 
     fn holder() -> Holder {
         Holder {

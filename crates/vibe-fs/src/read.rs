@@ -98,9 +98,9 @@ fn check_size(path: &Path, bytes: u64, limit_bytes: u64) -> Result<(), ReadError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::make_pipe;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::make_pipe;
 
     #[test]
     fn a_file_is_read_up_to_its_limit_and_not_beyond() {

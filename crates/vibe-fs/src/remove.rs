@@ -150,9 +150,9 @@ fn is_occupied(kind: ErrorKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::set_mode;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::set_mode;
 
     #[test]
     fn a_tree_goes_and_what_its_links_point_to_stays() {
@@ -176,7 +176,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn directories_without_permissions_are_opened_first() {
-        crate::testing::as_ordinary_user(|| {
+        vibe_testkit::as_ordinary_user(|| {
             let directory = tempfile::tempdir().unwrap();
             let tree = directory.path().join("tree");
             fs::create_dir_all(tree.join("closed/inner")).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_left_is_named_and_the_rest_goes() {
-        crate::testing::as_ordinary_user(|| {
+        vibe_testkit::as_ordinary_user(|| {
             let directory = tempfile::tempdir().unwrap();
             let holder = directory.path().join("holder");
             fs::create_dir_all(holder.join("tree/a")).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn an_empty_directory_that_must_stay_is_told() {
-        crate::testing::as_ordinary_user(|| {
+        vibe_testkit::as_ordinary_user(|| {
             let directory = tempfile::tempdir().unwrap();
             let fixed = directory.path().join("fixed");
             fs::create_dir_all(fixed.join("empty")).unwrap();

@@ -150,9 +150,9 @@ mod platform {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{make_pipe, set_mode};
     use std::fs;
     use std::os::unix::fs::{MetadataExt as _, symlink};
+    use vibe_testkit::{make_pipe, set_mode};
 
     #[test]
     fn every_kind_is_told_without_following() {

@@ -177,7 +177,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn directories_get_an_ordinary_mode_and_can_be_synced() {
-        use crate::testing::{mode_of, mode_under_umask};
+        use crate::testing::mode_under_umask;
+        use vibe_testkit::mode_of;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new");
         create_directory(&path).unwrap();
@@ -210,10 +211,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_directory_that_may_be_written_is_told_from_one_that_may_not() {
-        crate::testing::as_ordinary_user(|| {
+        vibe_testkit::as_ordinary_user(|| {
             let directory = tempfile::tempdir().unwrap();
             assert!(may_write(directory.path()));
-            crate::testing::set_mode(directory.path(), 0o555);
+            vibe_testkit::set_mode(directory.path(), 0o555);
             assert!(!may_write(directory.path()));
             assert!(!may_write(&directory.path().join("absent")));
         });

@@ -251,10 +251,11 @@ pub fn unchanged_made(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Package, World, make_pipe, rel, set_mode};
+    use crate::testing::{Package, World, rel};
     use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::{make_pipe, set_mode};
 
     #[test]
     fn everything_is_seen_and_only_files_of_interest_are_read() {
@@ -357,7 +358,7 @@ mod tests {
     #[test]
     fn what_may_not_be_read_is_seen_without_failing() {
         let world = World::with(&Package::new(&[("closed/a", "1"), ("secret", "2")]));
-        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+        crate::testing::as_owner_without_power(world.layout.project_root(), || {
             set_mode(&world.at("secret"), 0);
             let made = made_path(&world.layout, &world.slot, &rel("closed")).unwrap();
             set_mode(&world.at("closed"), 0);

@@ -259,9 +259,10 @@ mod stat_form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{World, set_mode};
+    use crate::testing::World;
     use std::fs;
     use std::path::PathBuf;
+    use vibe_testkit::set_mode;
 
     fn path(world: &World, name: &str) -> PathBuf {
         world.layout.project_root().join(name)
@@ -414,7 +415,7 @@ mod tests {
         let world = World::new();
         fs::create_dir(path(&world, "d")).unwrap();
         std::os::unix::fs::symlink("d", path(&world, "l")).unwrap();
-        crate::testing::make_pipe(&path(&world, "p"));
+        vibe_testkit::make_pipe(&path(&world, "p"));
         let mut watched: Vec<Watched> = ["p", "l", "d"]
             .iter()
             .map(|name| watch(&world, name, false))

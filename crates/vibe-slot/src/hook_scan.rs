@@ -272,10 +272,11 @@ fn record_digest(layout: &Layout, slot: &SlotName) -> Option<Sha256Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Package, World, make_pipe, rel, set_mode};
+    use crate::testing::{Package, World, rel};
     use std::fs;
     use std::os::unix::fs::symlink;
     use vibe_core::formats::state::MadeKind;
+    use vibe_testkit::{make_pipe, set_mode};
 
     fn package() -> Package {
         Package::new(&[("a", "1"), ("d/b", "1"), ("d/run.sh", "1"), ("e/c", "1")])
@@ -494,7 +495,7 @@ mod tests {
     fn closed_files_and_directories_do_not_fail_the_scan() {
         let package = package();
         let world = World::with(&package);
-        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+        crate::testing::as_owner_without_power(world.layout.project_root(), || {
             let (record, state) = (package.record(), package.row());
             let snapshot = HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();
             world.write("out/x", "m");
@@ -523,7 +524,7 @@ mod tests {
         let package = package();
         let world = World::with(&package);
         let (record, state) = (package.record(), package.row());
-        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+        crate::testing::as_owner_without_power(world.layout.project_root(), || {
             for mode in [0o000, 0o444, 0o333] {
                 let snapshot =
                     HookSnapshot::take(&world.layout, &world.slot, &record, &state).unwrap();

@@ -449,7 +449,7 @@ mod tests {
         let world = World::new();
         fs::create_dir_all(world.layout.staging().join("a/b")).unwrap();
         fs::write(world.layout.staging().join("c"), "").unwrap();
-        crate::testing::set_mode(&world.layout.staging().join("a"), 0);
+        vibe_testkit::set_mode(&world.layout.staging().join("a"), 0);
         assert_eq!(world.layout.clear_staging().unwrap(), Vec::<String>::new());
         assert!(world.staged().is_empty() && world.layout.staging().is_dir());
     }

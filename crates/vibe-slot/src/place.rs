@@ -300,11 +300,12 @@ impl Refresher<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Package, World, rel, set_mode};
+    use crate::testing::{Package, World, rel};
     use std::collections::BTreeMap;
     use std::fs;
     use std::os::unix::fs::symlink;
     use vibe_core::plan::{Undo, WriteReason};
+    use vibe_testkit::set_mode;
 
     fn write_of(package: &Package, path: &str) -> FileChange {
         FileChange::write(package.tree.get(&rel(path)).unwrap(), WriteReason::Added)
@@ -596,7 +597,7 @@ mod tests {
     fn read_only_directories_do_not_stop_a_refresh() {
         let old = Package::new(&[("d/a", "1"), ("d/b", "1"), ("d/made/x", "1")]);
         let world = World::with(&old);
-        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+        crate::testing::as_owner_without_power(world.layout.project_root(), || {
             world.write("d/user", "u");
             set_mode(&world.at("d/made"), 0);
             set_mode(&world.at("d"), 0o555);

@@ -147,7 +147,8 @@ pub(crate) fn recorded_paths(layout: &Layout, slot: &SlotName) -> Result<Vec<Rel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Package, World, set_mode};
+    use crate::testing::{Package, World};
+    use vibe_testkit::set_mode;
 
     fn check(bytes: &[u8], expected: impl FnOnce(RecordOnDisk)) {
         let world = World::new();

@@ -127,9 +127,10 @@ pub fn discard_new(layout: &Layout, slot: &SlotName) -> Result<Vec<String>, Slot
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Package, World, rel, set_mode};
+    use crate::testing::{Package, World, rel};
     use std::fs;
     use std::os::unix::fs::symlink;
+    use vibe_testkit::set_mode;
 
     fn removed(world: &World, files: &[&str], made: &[&str]) -> Removed {
         let step = Remove {
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn read_only_directories_do_not_stop_a_removal() {
         let world = World::with(&Package::new(&[("d/a", "1")]));
-        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+        crate::testing::as_owner_without_power(world.layout.project_root(), || {
             world.write("d/out/x", "m");
             set_mode(&world.at("d/out"), 0);
             set_mode(&world.at("d"), 0o555);

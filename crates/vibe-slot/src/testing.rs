@@ -11,6 +11,9 @@ use vibe_core::hook::{HookReason, Phase, PhaseState};
 use vibe_core::plan::{FileChange, Place, Refresh, SlotReason, Undo};
 use vibe_core::{RelPath, Sha256Digest, SlotName, Tree, TreeRow};
 use vibe_fs::EntryKind;
+#[cfg(target_os = "linux")]
+use vibe_testkit::give_to_ordinary_user;
+use vibe_testkit::set_mode;
 
 use crate::examine::scan;
 use crate::layout::Layout;
@@ -188,38 +191,15 @@ impl World {
 /// Runs `body` on a thread that has no power over permissions, even where the tests run as root;
 /// `directory` and what is in it then belong to that thread's user.
 #[cfg(target_os = "linux")]
-pub(crate) fn as_ordinary_user(directory: &std::path::Path, body: impl FnOnce() + Send) {
-    use rustix::thread::{Uid, set_thread_res_uid};
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            if rustix::process::geteuid().is_root() {
-                let nobody = 65_534;
-                let mut paths = vec![directory.to_path_buf()];
-                let entries = scan(directory).unwrap().entries;
-                paths.extend(entries.iter().map(|entry| directory.join(&entry.relative)));
-                for path in paths {
-                    std::os::unix::fs::lchown(path, Some(nobody), None).unwrap();
-                }
-                let nobody = Uid::from_raw(nobody);
-                set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            }
-            // The threads of the common pool may be older and have more power.
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-            pool.unwrap().install(body);
-        });
-    });
-}
-
-#[cfg(unix)]
-pub(crate) fn set_mode(path: &std::path::Path, mode: u32) {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-}
-
-#[cfg(unix)]
-pub(crate) fn make_pipe(path: &std::path::Path) {
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+pub(crate) fn as_owner_without_power(directory: &std::path::Path, body: impl FnOnce() + Send) {
+    let entries = scan(directory).unwrap().entries;
+    give_to_ordinary_user(directory);
+    for entry in &entries {
+        give_to_ordinary_user(&directory.join(&entry.relative));
+    }
+    // The threads of the common pool may be older and have more power.
+    let pool = || rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    vibe_testkit::as_ordinary_user(|| pool().unwrap().install(body));
 }
 
 /// A store with one package in it.

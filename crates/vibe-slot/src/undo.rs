@@ -513,10 +513,11 @@ fn is_same_content(then: &Stat, now: &Stat) -> bool {
 mod tests {
     use super::*;
     use crate::place::refresh;
-    use crate::testing::{Package, World, make_pipe, rel, set_mode};
+    use crate::testing::{Package, World, rel};
     use std::fs;
     use std::os::unix::fs::symlink;
     use vibe_core::plan::WriteReason;
+    use vibe_testkit::{make_pipe, set_mode};
 
     fn write_of(package: &Package, path: &str) -> FileChange {
         FileChange::write(package.tree.get(&rel(path)).unwrap(), WriteReason::Changed)
@@ -737,7 +738,7 @@ mod tests {
     #[test]
     fn closed_files_and_directories_do_not_stop_going_back() {
         let world = world();
-        crate::testing::as_ordinary_user(world.layout.project_root(), || {
+        crate::testing::as_owner_without_power(world.layout.project_root(), || {
             let before = world.snapshot();
             set_mode(&world.at("a"), 0);
             let restored = gone_back(&world, Undo::Payload, |world| {

@@ -364,12 +364,12 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_cannot_be_removed_is_named() {
-        crate::testing::as_ordinary_user(|| {
+        vibe_testkit::as_ordinary_user(|| {
             let world = World::new();
             let damaged = put(&world.store(), &PACKAGE);
             overwrite(&world.file(damaged.id(), "README.md"), "ruin me");
             assert!(damaged.proved(&relative("README.md")).is_err());
-            crate::testing::set_mode(&world.at("quarantine"), 0o555);
+            vibe_testkit::set_mode(&world.at("quarantine"), 0o555);
             let policy = GcPolicy { unused_for: DAY };
             let error = world
                 .store()
@@ -378,7 +378,7 @@ mod tests {
                 .to_string();
             assert!(error.starts_with("could not remove /"), "{error}");
             assert!(error.contains("quarantine"), "{error}");
-            crate::testing::set_mode(&world.at("quarantine"), 0o755);
+            vibe_testkit::set_mode(&world.at("quarantine"), 0o755);
         });
     }
 

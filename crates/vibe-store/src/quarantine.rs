@@ -148,7 +148,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_tree_that_cannot_be_moved_stays_as_it_is() {
-        use crate::testing::{as_ordinary_user, set_mode};
+        use vibe_testkit::{as_ordinary_user, set_mode};
         as_ordinary_user(|| {
             let world = World::new();
             let stored = put(&world.store(), &PACKAGE);

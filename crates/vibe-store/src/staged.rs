@@ -281,13 +281,14 @@ fn is_old(stat: &Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{File, PACKAGE, World, make_old, mode_of, put, relative};
+    use crate::testing::{File, PACKAGE, World, make_old, put, relative};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::fs;
     use std::io;
     use std::os::unix::fs::MetadataExt as _;
     use vibe_core::tree::TreeError;
+    use vibe_testkit::mode_of;
 
     fn add(staged: &StagedTree, path: &str, content: &str) -> Result<Sha256Digest, StoreError> {
         staged.add(&relative(path), &mut content.as_bytes(), false, 100)
@@ -497,7 +498,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_place_that_cannot_be_written_is_named() {
-        use crate::testing::{as_ordinary_user, set_mode};
+        use vibe_testkit::{as_ordinary_user, set_mode};
         as_ordinary_user(|| {
             let world = World::new();
             let store = world.store();

@@ -511,7 +511,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_store_that_may_not_be_written_works_and_is_not_written() {
-        use crate::testing::{as_ordinary_user, set_directories};
+        use crate::testing::set_directories;
+        use vibe_testkit::as_ordinary_user;
         as_ordinary_user(|| {
             let world = World::new();
             let id = put(&world.store(), &PACKAGE).id();
@@ -540,7 +541,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn damage_in_a_store_that_may_not_be_written_is_an_error_that_names_the_file() {
-        use crate::testing::{as_ordinary_user, set_directories};
+        use crate::testing::set_directories;
+        use vibe_testkit::as_ordinary_user;
         as_ordinary_user(|| {
             let world = World::new();
             let stored = put(&world.store(), &PACKAGE);

@@ -213,12 +213,12 @@ fn directories_of(tree: &Tree) -> Vec<RelPath> {
 mod tests {
     use super::*;
     use crate::testing::{
-        File, PACKAGE, World, mode_of, overwrite, overwrite_hidden, put, relative, set_mode,
-        set_seconds,
+        File, PACKAGE, World, overwrite, overwrite_hidden, put, relative, set_seconds,
     };
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
+    use vibe_testkit::{mode_of, set_mode};
 
     /// Whether `README.md`, changed by `change`, is refused with `expected`, its tree moved away and
     /// fetched anew.

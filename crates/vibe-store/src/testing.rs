@@ -2,12 +2,13 @@
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions, set_permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::fs::{self, set_permissions};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use vibe_core::{RelPath, TreeId};
+use vibe_testkit::set_mode;
 
 use crate::{Store, StoredTree};
 
@@ -124,14 +125,6 @@ pub(crate) fn make_old(path: &Path, age: Duration) {
     filetime::set_symlink_file_times(path, time, time).unwrap();
 }
 
-pub(crate) fn set_mode(path: &Path, mode: u32) {
-    set_permissions(path, Permissions::from_mode(mode)).unwrap();
-}
-
-pub(crate) fn mode_of(path: &Path) -> u32 {
-    path.symlink_metadata().unwrap().mode() & 0o7777
-}
-
 /// Takes from every directory below `root` the permission to write, or gives it back.
 pub(crate) fn set_directories(root: &Path, mode: u32) {
     set_mode(root, 0o755);
@@ -142,19 +135,4 @@ pub(crate) fn set_directories(root: &Path, mode: u32) {
         }
     }
     set_mode(root, mode);
-}
-
-/// Runs `body` on a thread that has no power over permissions, even where the tests run as root.
-#[cfg(target_os = "linux")]
-pub(crate) fn as_ordinary_user(body: impl FnOnce() + Send) {
-    use rustix::thread::{Uid, set_thread_res_uid};
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            if rustix::process::geteuid().is_root() {
-                let nobody = Uid::from_raw(65_534);
-                set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            }
-            body();
-        });
-    });
 }

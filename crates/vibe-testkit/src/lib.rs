@@ -13,6 +13,8 @@ mod git;
 mod git_daemon;
 mod http;
 mod package;
+#[cfg(unix)]
+mod permissions;
 mod server;
 mod snapshot;
 #[cfg(unix)]
@@ -24,6 +26,10 @@ pub use git::{GitProgram, GitRepository, Wants};
 pub use git_daemon::GitDaemon;
 pub use http::{GitHttpServer, HttpOptions, HttpRequest};
 pub use package::PackageBuilder;
+#[cfg(target_os = "linux")]
+pub use permissions::{as_ordinary_user, give_to_ordinary_user};
+#[cfg(unix)]
+pub use permissions::{make_pipe, mode_of, set_mode};
 pub use snapshot::{EntryKind, SnapshotEntry, TreeSnapshot};
 #[cfg(unix)]
 pub use ssh::SshServer;

@@ -7,7 +7,9 @@ use toml::Spanned;
 
 use crate::digest::Sha256Digest;
 use crate::formats::diagnostic::Diagnostic;
-use crate::formats::state::{RunningHook, RunningTable, push_phases, push_running, running_hook};
+use crate::formats::hook_state::{
+    RunningHook, RunningTable, push_phases, push_running, running_hook,
+};
 use crate::formats::typed;
 use crate::hook::{HookReason, Phase, PhaseState};
 use crate::identifier::SlotName;

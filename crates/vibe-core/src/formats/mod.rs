@@ -4,6 +4,7 @@ mod clone_state;
 pub mod config;
 pub mod decode;
 pub mod diagnostic;
+mod hook_state;
 pub mod lock;
 pub mod manifest;
 pub mod manifest_edit;

@@ -8,6 +8,7 @@ use toml::Spanned;
 use crate::digest::Sha256Digest;
 use crate::formats::clone_state::{CloneTable, clone_state, push_clone};
 use crate::formats::diagnostic::Diagnostic;
+use crate::formats::hook_state::{RunningTable, push_phases, push_running, running_hook};
 use crate::formats::typed::{self, FileTable};
 use crate::hook::{HookReason, Phase, PhaseState};
 use crate::identifier::SlotName;
@@ -15,6 +16,7 @@ use crate::relative_path::RelPath;
 use crate::tree::{TreeId, TreeRow};
 
 pub use crate::formats::clone_state::{CloneState, CloneStatus};
+pub use crate::formats::hook_state::{RunningHook, RunningProcess};
 
 /// The schema number written.
 pub const STATE_SCHEMA: u64 = 1;
@@ -104,24 +106,6 @@ pub enum LinkMode {
     Hardlink,
 }
 
-/// A started hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningHook {
-    /// Its phase.
-    pub phase: Phase,
-    /// Its process, once started. Also its session.
-    pub process: Option<RunningProcess>,
-}
-
-/// A process that can be told from another with the same number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunningProcess {
-    /// The process number, which is its session's too.
-    pub pid: u32,
-    /// When it started, in the system's own unit, if the system tells.
-    pub start_time: Option<u64>,
-}
-
 /// Why a text is no machine state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
@@ -183,14 +167,6 @@ struct MadeTable {
     path: Spanned<RelPath>,
     kind: MadeKind,
     listing: Sha256Digest,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct RunningTable {
-    phase: Phase,
-    pid: Option<u32>,
-    start_time: Option<Spanned<u64>>,
 }
 
 impl LinkMode {
@@ -351,23 +327,6 @@ fn after_file(text: &str, table: AfterTable) -> Result<(RelPath, AfterFile), Dia
     Ok((table.path.into_inner(), file))
 }
 
-pub(super) fn running_hook(text: &str, table: RunningTable) -> Result<RunningHook, Diagnostic> {
-    let process = match (table.pid, table.start_time) {
-        (Some(pid), start_time) => Some(RunningProcess {
-            pid,
-            start_time: start_time.map(Spanned::into_inner),
-        }),
-        (None, None) => None,
-        (None, Some(start_time)) => {
-            return Err(typed::at(text, &start_time, "`start-time` needs a `pid`"));
-        }
-    };
-    Ok(RunningHook {
-        phase: table.phase,
-        process,
-    })
-}
-
 fn push_slot(out: &mut String, directory: &str, state: &SlotState) {
     typed::push_header(out, "[[slot]]");
     typed::push_text(out, "slot", directory);
@@ -399,27 +358,6 @@ fn push_slot(out: &mut String, directory: &str, state: &SlotState) {
     adding.sort_by_key(|row| &row.path);
     for row in adding {
         typed::push_file(out, "[[slot.adding]]", row);
-    }
-}
-
-pub(super) fn push_phases(out: &mut String, header: &str, phases: &BTreeMap<Phase, PhaseState>) {
-    if phases.is_empty() {
-        return;
-    }
-    typed::push_header(out, header);
-    for (phase, state) in phases {
-        typed::push_text(out, phase.as_str(), state.as_str());
-    }
-}
-
-pub(super) fn push_running(out: &mut String, header: &str, running: &RunningHook) {
-    typed::push_header(out, header);
-    typed::push_text(out, "phase", running.phase);
-    if let Some(process) = running.process {
-        typed::push_bare(out, "pid", process.pid);
-        if let Some(start_time) = process.start_time {
-            typed::push_bare(out, "start-time", start_time);
-        }
     }
 }
 
