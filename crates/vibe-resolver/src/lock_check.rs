@@ -462,7 +462,12 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// `entry` is locked from another kind of source; said once, in the words of who wants it.
     fn source(&mut self, entry: &LockedPackage, wanted: &'static str) {
+        let is_said = |problem: &LockProblem| matches!(problem, LockProblem::SourceDiffers { id, .. } if *id == entry.id);
+        if self.problems.iter().any(is_said) {
+            return;
+        }
         self.problem(LockProblem::SourceDiffers {
             id: entry.id.clone(),
             wanted,
@@ -862,6 +867,21 @@ mod tests {
             &[(
                 false,
                 "org.example/lint is required from a registry, but vibe.lock has it from `path+../local`",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_package_that_is_wanted_from_git_now_is_not_said_to_be_wanted_from_a_registry() {
+        check(
+            |world| {
+                let wanted = wanted_git("https://h/lint", "tag:v1");
+                world.roots.insert(id("lint"), Wanted::Git(wanted));
+                *world.entry("lint") = entry("lint", at_path(), &["core"]);
+            },
+            &[(
+                false,
+                "org.example/lint is required from a git repository, but vibe.lock has it from `path+../local`",
             )],
         );
     }
