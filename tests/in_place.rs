@@ -11,8 +11,8 @@ use vibe_testkit::{GitDaemon, GitProgram, GitRepository, PackageBuilder, TreeSna
 
 use crate::git_support::{self, git_cache, git_vibe};
 use crate::support::{
-    Run, command, lines, process_ends, read, run, signal, start, strace, strace_works, vibe, wait,
-    wait_until,
+    Run, command, lines, outside_state, process_ends, read, run, signal, start, strace,
+    strace_works, vibe, wait, wait_until,
 };
 
 const ID: &str = "org.example/kit";
@@ -634,6 +634,75 @@ fn what_is_no_clone_is_never_replaced_by_one() {
         .stderr_has("vibedeps/org.example.kit");
     assert_eq!(read(kit.path("mine.md")), "mine\n");
     assert!(!kit.path(".git").exists());
+}
+
+#[test]
+fn a_slot_with_something_of_the_users_gives_way_to_no_clone() {
+    let kit = Kit::new(&PackageBuilder::new(ID, "0.9.0").file("doc.md", "copy\n"));
+    kit.vibe(&["install"]).expect(0);
+    kit.publish(&package("1.0.0"));
+    let beside = ["0.9.0/mine.md", "0.9.0/doc.md", "beside.md", "0.1.0/x"];
+    for name in beside {
+        let before = fs::read_to_string(kit.path(name)).ok();
+        fs::create_dir_all(kit.path(name).parent().unwrap()).unwrap();
+        kit.write(name, "mine\n");
+        let untouched = outside_state(&kit.world);
+        for arguments in [&["update"][..], &["update", "--dry-run"]] {
+            let said = format!("`vibedeps/org.example.kit/{name}`");
+            let said = said.replace("0.1.0/x", "0.1.0");
+            kit.vibe(arguments).expect(1).stderr_has(&said);
+        }
+        untouched.assert_unchanged(&outside_state(&kit.world));
+        match before {
+            Some(text) => kit.write(name, &text),
+            None => fs::remove_file(kit.path(name)).unwrap(),
+        }
+    }
+    // An empty directory is nobody's work.
+    assert!(kit.path("0.1.0").is_dir());
+    kit.vibe(&["update"]).expect(0);
+    assert_eq!(read(kit.path("doc.md")), "1.0.0\n");
+    kit.vibe(&["verify"]).expect(0);
+}
+
+#[test]
+fn no_slot_is_made_in_a_clone_that_is_not_known() {
+    let kit = Kit::new(&package("1.0.0"));
+    kit.vibe(&["install"]).expect(0);
+    fs::remove_dir_all(kit.world.project().join("vibedeps/.state")).unwrap();
+    kit.publish(&PackageBuilder::new(ID, "2.0.0").file("doc.md", "copy\n"));
+    let untouched = outside_state(&kit.world);
+    for arguments in [&["update"][..], &["update", "--dry-run"]] {
+        let run = kit.vibe(arguments).expect(1);
+        run.stderr_has("`vibedeps/org.example.kit` is not as vibe placed it");
+    }
+    untouched.assert_unchanged(&outside_state(&kit.world));
+    fs::remove_dir_all(kit.slot()).unwrap();
+    kit.vibe(&["update"]).expect(0);
+    kit.vibe(&["verify"]).expect(0);
+}
+
+#[test]
+fn the_origin_of_a_clone_is_found_from_within_it() {
+    let kit = Kit::new(&package("1.0.0"));
+    let inner = GitRepository::new(&kit.world.root().join("inner"));
+    inner.write("i", "1", false);
+    let pinned = inner.commit("1");
+    kit.repository.submodule("inner", "../inner", &pinned);
+    kit.repository.commit("submodule");
+    kit.world.write(
+        "vibe.toml",
+        &format!(
+            "[project]\nname = \"world\"\n[requires.packages]\n\"{ID}\" = {{ git = \"../kit\", branch = \"main\" }}\n"
+        ),
+    );
+    kit.vibe(&["install"]).expect(0);
+    assert!(kit.lock().contains("source = \"git+../kit\""));
+    for directory in [kit.slot(), kit.path("inner")] {
+        GitProgram::new().run(&directory, &["fetch", "--quiet", "origin"]);
+    }
+    kit.vibe(&["verify"]).expect(0);
+    kit.vibe(&["verify", "--repair"]).expect(0);
 }
 
 #[test]

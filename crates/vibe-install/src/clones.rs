@@ -385,9 +385,12 @@ fn fetch_clone_once(
     let bases: Vec<String> = manifest.package.iter().flat_map(script_bases).collect();
     let listing = only_read(listing, &bases);
     let fetched = read_clone(target, &listing, options)?;
-    let submodules: Result<_, GitError> = submodules.iter().map(submodule).collect();
+    let submodules: Result<_, GitError> = submodules
+        .iter()
+        .map(|found| submodule(found, repositories))
+        .collect();
     let checkout = Checkout {
-        url: origin.url.to_string(),
+        url: repositories.address(&origin.url),
         commit: commit.id,
         objects: objects_of(&target.id, &commit.database)?,
         submodules: submodules.map_err(|source| git_error(&target.id, source))?,
@@ -410,10 +413,13 @@ fn only_read(mut listing: Listing, bases: &[String]) -> Listing {
     listing
 }
 
-fn submodule(found: &FoundSubmodule) -> Result<Submodule, GitError> {
+fn submodule(
+    found: &FoundSubmodule,
+    repositories: &Repositories<'_>,
+) -> Result<Submodule, GitError> {
     Ok(Submodule {
         path: found.path.clone(),
-        url: found.url.to_string(),
+        url: repositories.address(&found.url),
         commit: found.commit,
         objects: own_directory(&found.database)?,
     })

@@ -25,12 +25,12 @@ use vibe_plan::order::order;
 use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
 use vibe_resolver::lock_check::{LockProblem, Requirer};
-use vibe_slot::Layout;
 use vibe_slot::examine::examine;
 use vibe_slot::fresh::FreshFile;
 use vibe_slot::layout::{is_clone, list_slots};
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
+use vibe_slot::{Layout, SlotError, in_place};
 use vibe_store::Store;
 
 use crate::clones::{Clones, PlannedClone, fetch_clone, is_in_place, is_remembered};
@@ -228,6 +228,8 @@ pub(crate) fn plan(
         other.is_some_and(|slot| slot.version().is_some() != step.slot().version().is_some())
     };
     let (first, last): (Vec<Step>, Vec<Step>) = leftovers.removals.into_iter().partition(gives_way);
+    check_room(&project.layout, &new_clones, &first)?;
+    check_strays(&needed, &leftovers.strays)?;
     let giving_way = first.iter().map(|step| step.slot().clone()).collect();
     let mut plan = assemble(parts, last);
     plan.steps.splice(0..0, first);
@@ -246,6 +248,49 @@ pub(crate) fn plan(
     };
     check_path_lengths(project, &planned)?;
     Ok(planned)
+}
+
+/// Where a clone comes, nothing may be left once the steps `going` are taken: a run that found that
+/// out later would have taken them.
+fn check_room(
+    layout: &Layout,
+    new_clones: &BTreeSet<SlotName>,
+    going: &[Step],
+) -> Result<(), InstallError> {
+    for slot in new_clones {
+        let kept_of = |directory: &str| {
+            going.iter().find_map(|step| match step {
+                Step::Remove(step) if step.slot.directory() == directory => Some(&step.kept),
+                _ => None,
+            })
+        };
+        for directory in in_place::lying_at(layout, slot)? {
+            let path = match kept_of(&directory) {
+                Some(kept) => kept.first().map(|path| format!("{directory}/{path}")),
+                None => Some(directory),
+            };
+            if let Some(path) = path {
+                let slot = Box::new(slot.clone());
+                return Err(SlotError::Occupied { slot, path }.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No slot is made in a directory of its package that is somebody else's, as a clone that this
+/// machine does not know is.
+fn check_strays(needed: &BTreeSet<SlotName>, strays: &[String]) -> Result<(), InstallError> {
+    let in_stray =
+        |slot: &&SlotName| slot.version().is_some() && strays.contains(&slot.package().directory());
+    match needed.iter().find(in_stray) {
+        Some(slot) => Err(SlotError::Occupied {
+            slot: Box::new(slot.clone()),
+            path: slot.package().directory(),
+        }
+        .into()),
+        None => Ok(()),
+    }
 }
 
 /// The lock's word on what a published package requires is taken only as long as the package is

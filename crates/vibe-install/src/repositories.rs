@@ -2,7 +2,7 @@
 //! once, whoever needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,6 +63,16 @@ impl<'a> Repositories<'a> {
             commits: Mutex::default(),
             renewed: Mutex::default(),
         }
+    }
+
+    /// `url` for a clone, which is in another directory than the manifest that states it: a relative
+    /// path is made absolute. Without credentials.
+    pub(crate) fn address(&self, url: &RemoteUrl) -> String {
+        let is_relative = url.is_local() && !Path::new(url.path()).is_absolute();
+        let place = url.location(&self.root).filter(|_| is_relative);
+        let place = place.map(|place| vibe_fs::canonical_directory(&place).unwrap_or(place));
+        let address = place.as_deref().and_then(Path::to_str);
+        address.map_or_else(|| url.to_string(), str::to_owned)
     }
 
     /// The tags and branches of the repository of `id`.

@@ -51,14 +51,17 @@ pub enum SlotError {
         /// The slot.
         slot: Box<SlotName>,
     },
-    /// Where a clone belongs is something else.
+    /// Where a package belongs is something else.
     #[error(
-        "`vibedeps/{slot}` holds something else, where the git clone of a package belongs; \
-         move it away and run the command again"
+        "`vibedeps/{path}` is not as vibe placed it, and lies where {} belongs; move it \
+         away and run the command again",
+        slot.package()
     )]
     Occupied {
         /// The slot.
         slot: Box<SlotName>,
+        /// What lies there, from `vibedeps/`, escaped.
+        path: String,
     },
     /// A file of the package could not be read.
     #[error("cannot read `{path}` of the package that belongs in `{slot}`")]

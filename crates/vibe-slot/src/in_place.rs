@@ -3,10 +3,11 @@
 //! A new clone is built in staging and renamed in, and one that goes is renamed out first, so that
 //! at any instant the slot holds a whole clone or none.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use vibe_core::plan::Extent;
 use vibe_core::{Cancellation, SlotName};
+use vibe_fs::EntryKind;
 use vibe_fs::error::shown;
 use vibe_git::{Checkout, CommitId, GitProgram, Status, WorkTree};
 
@@ -45,12 +46,11 @@ impl<'a> CloneTools<'a> {
         ensure_directory(&self.layout.git())?;
         WorkTree::new(self.git, self.cancel, &staged, &control).bring(wanted, Extent::All)?;
         let target = self.layout.slot(slot);
-        vibe_fs::remove_empty_directory(&target)?;
-        if vibe_fs::stat_of(&target)?.is_some() {
-            return Err(SlotError::Occupied {
-                slot: Box::new(slot.clone()),
-            });
+        if let Some(path) = lying_at(self.layout, slot)?.into_iter().next() {
+            let slot = Box::new(slot.clone());
+            return Err(SlotError::Occupied { slot, path });
         }
+        remove_empty(&target)?;
         Ok(vibe_fs::rename_over(&staged, &target)?)
     }
 
@@ -102,6 +102,41 @@ pub struct Reader<'a> {
     /// The work tree.
     pub tree: WorkTree<'a>,
     _temporary: tempfile::TempDir,
+}
+
+/// What lies where the clone of `slot` comes and is no empty directory: paths from `vibedeps/`,
+/// escaped.
+///
+/// # Errors
+/// The place cannot be looked at.
+pub fn lying_at(layout: &Layout, slot: &SlotName) -> Result<Vec<String>, SlotError> {
+    let (place, name) = (layout.slot(slot), slot.directory());
+    let Some(stat) = vibe_fs::stat_of(&place)? else {
+        return Ok(Vec::new());
+    };
+    if stat.kind != EntryKind::Directory {
+        return Ok(vec![name]);
+    }
+    let mut lying = Vec::new();
+    for entry in vibe_fs::list_dir(&place)? {
+        let is_empty = entry.stat.kind == EntryKind::Directory
+            && vibe_fs::list_dir(&place.join(&entry.relative))?.is_empty();
+        if !is_empty {
+            lying.push(format!("{name}/{}", shown(&entry.relative)));
+        }
+    }
+    Ok(lying)
+}
+
+/// Removes `target`, which at most holds empty directories: slots of versions that are gone.
+fn remove_empty(target: &Path) -> Result<(), SlotError> {
+    if vibe_fs::stat_of(target)?.is_some() {
+        for entry in vibe_fs::list_dir(target)? {
+            vibe_fs::remove_empty_directory(&target.join(&entry.relative))?;
+        }
+    }
+    vibe_fs::remove_empty_directory(target)?;
+    Ok(())
 }
 
 /// The commit at which the clone in `slot` is, if it is one with a `HEAD` as we leave it. Starts no
