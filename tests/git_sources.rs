@@ -1,10 +1,10 @@
 //! Packages from git repositories: what is required, what is locked, and what moves.
 
 use crate::git_support::{
-    LINT, Served, forget_fetched, locked, release, release_package, require,
+    LINT, Served, forget_fetched, git_command_in, locked, release, release_package, require,
     served as served_directory,
 };
-use crate::support::{COUNT, Run, lint, lint_slot, outside_state, read, slot, vibe};
+use crate::support::{COUNT, Run, lint, lint_slot, outside_state, read, run, slot, vibe};
 use vibe_core::hook::Phase;
 use vibe_testkit::{GitDaemon, GitProgram, GitRepository, PackageBuilder, TreeSnapshot};
 
@@ -191,6 +191,57 @@ fn a_repository_named_on_the_command_line_is_required_as_it_was_named() {
         &["--git", &url, "--rev", &commit],
         &format!("rev = \"{commit}\""),
     );
+}
+
+#[test]
+fn nothing_is_written_to_a_manifest_that_no_manifest_may_state() {
+    let (served, repository) = Served::with_lint(&["1.0.0"]);
+    served
+        .world
+        .write("vibe.toml", "[project]\nname = \"world\"\n");
+    let url = served.url("lint");
+    for kind in ["heads", "tags"] {
+        let name = format!("refs/{kind}/--option");
+        repository.git(&["update-ref", &name, "HEAD"]);
+    }
+    let parts = [
+        "vibe.toml cannot require org.example/lint",
+        "--option",
+        "hint: ",
+    ];
+    for kind in ["--branch=--option", "--tag=--option", "--rev=--option"] {
+        refused(&served, &["install", "--git", &url, kind], 2, &parts);
+    }
+    repository.git(&["tag", "--delete", "v1.0.0"]);
+    repository.git(&["symbolic-ref", "HEAD", "refs/heads/--option"]);
+    refused(&served, &["install", &url], 2, &parts);
+    let odd = served.world.root().join("o\u{1b}dd");
+    lint("1.0.0").write(&odd);
+    let mut command = git_command_in(
+        &served.world,
+        &odd,
+        &["--project", "../project", "install", "path:."],
+    );
+    let before = outside_state(&served.world);
+    run(&mut command).expect(2).stderr_has(parts[0]);
+    before.assert_unchanged(&outside_state(&served.world));
+}
+
+#[test]
+fn a_repository_without_version_tags_cannot_be_required_by_version() {
+    let (served, repository) = Served::with_lint(&[]);
+    repository.package(&lint("1.0.0"));
+    repository.commit("first");
+    repository.tag("1.0.0");
+    served.require_lint(", version = \"^1\"");
+    let parts = [
+        LINT,
+        &served.url("lint"),
+        "no tag that is `v` and a version",
+        "hint: ",
+    ];
+    let run = refused(&served, &["install"], 1, &parts);
+    assert!(!run.stderr.contains("did you mean"), "{}", run.stderr);
 }
 
 #[test]
@@ -522,6 +573,43 @@ fn an_update_can_be_told_the_version() {
 }
 
 #[test]
+fn versions_of_a_range_may_lie_on_different_branches() {
+    let (served, repository) = Served::with_lint(&["1.0.0"]);
+    repository.branch("maintenance");
+    release(&repository, "1.0.1");
+    repository.switch("main");
+    release(&repository, "1.1.0");
+    served.require_lint(", version = \"^1\"");
+    served.vibe(&["install"]).expect(0);
+    for version in ["1.0.1", "1.0.0", "1.1.0"] {
+        let run = served.vibe(&["update", LINT, "--precise", version]);
+        let run = run.expect(0).stderr_has(&format!("-> {version}"));
+        assert!(!run.stderr.contains("was rewritten"), "{}", run.stderr);
+    }
+    repository.branch("elsewhere");
+    repository.git(&["commit", "--amend", "--message", "said better"]);
+    repository.git(&["tag", "--force", "v1.1.0"]);
+    let run = served.vibe(&["update"]).expect(0);
+    run.stderr_has("was rewritten");
+}
+
+#[test]
+fn an_update_to_build_metadata_that_it_cannot_choose_says_so() {
+    let (served, _repository) = Served::with_lint(&["1.0.0+a", "1.0.0+b"]);
+    served.require_lint(", version = \"^1\"");
+    served.vibe(&["install"]).expect(0);
+    assert_eq!(locked(&served.world, LINT, "version"), "1.0.0+b");
+    for version in ["1.0.0", "1.0.0+b"] {
+        served
+            .vibe(&["update", LINT, "--precise", version])
+            .expect(0)
+            .stdout_has("nothing to do");
+    }
+    let arguments = ["update", LINT, "--precise", "1.0.0+a"];
+    refused(&served, &arguments, 1, &["1.0.0+a", "1.0.0+b", "hint: "]);
+}
+
+#[test]
 fn a_dry_run_writes_nothing_in_the_project() {
     let (served, repository) = Served::with_lint(&["1.0.0"]);
     served.require_lint(", branch = \"main\"");
@@ -684,6 +772,33 @@ fn a_fetched_package_may_not_name_repositories_of_this_machine() {
             2,
             &[LINT, "org.example/core", &url, "hint: "],
         );
+    }
+}
+
+#[test]
+fn a_package_of_this_machine_may_name_a_repository_of_this_machine_in_full() {
+    let served = Served::new();
+    let core = served.repository("core");
+    release_package(
+        &core,
+        &PackageBuilder::new("org.example/core", "1.0.0"),
+        "1.0.0",
+    );
+    let repository = served.repository("lint");
+    let path = core.path().display().to_string();
+    for (url, version, code) in [
+        (path, "1.0.0", 0),
+        (core.file_url(), "1.0.1", 0),
+        ("../core".to_owned(), "1.0.2", 2),
+    ] {
+        let extra = format!(
+            "[requires.packages]\n\"org.example/core\" = {{ git = \"{url}\", branch = \"main\" }}\n"
+        );
+        release_package(&repository, &lint(version).manifest_extra(&extra), version);
+        let inside = format!("git = \"../served/lint\", tag = \"v{version}\"");
+        require(&served.world, &[(LINT, &inside)]);
+        served.vibe(&["install"]).expect(code);
+        served.vibe(&["list"]).stdout_has("org.example/core  1.0.0");
     }
 }
 

@@ -149,6 +149,9 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
         InstallError::LockedAddition { .. } => ("locked-addition", OUT_OF_DATE),
         InstallError::PreciseRefused { .. } => ("precise", USAGE),
+        InstallError::PreciseBuild { .. } => ("precise", FAILED),
+        InstallError::Unwritable { .. } => ("unwritable", USAGE),
+        InstallError::NoVersionTags { .. } => ("no-version-tags", FAILED),
         InstallError::LockIntegrity { .. } => ("lock-integrity", INTEGRITY),
         InstallError::NotInstalled { .. } => ("not-installed", FAILED),
         InstallError::NoSuchRegistry { .. } => ("no-such-registry", USAGE),
@@ -323,6 +326,8 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::LockedAddition { .. }
         | InstallError::LockIntegrity { .. }
         | InstallError::PreciseRefused { .. }
+        | InstallError::PreciseBuild { .. }
+        | InstallError::Unwritable { .. }
         | InstallError::OtherTree { .. }
         | InstallError::OtherScripts { .. } => lock_hint(error, paste),
         InstallError::NotInstalled { .. }
@@ -349,6 +354,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::NoPackageInRepository { .. }
         | InstallError::SpecIsNoPackage { .. }
         | InstallError::EmptyRepository { .. }
+        | InstallError::NoVersionTags { .. }
         | InstallError::LocalRepository { .. } => git_hint(error, paste),
         InstallError::NoStore
         | InstallError::Store { .. }
@@ -440,6 +446,12 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             "change what vibe.toml requires: {}",
             paste.line(&["install", &format!("{id}@={version}")])
         )),
+        InstallError::PreciseBuild { id, .. } => Some(format!(
+            "require {id} at the tag of that version, in vibe.toml"
+        )),
+        InstallError::Unwritable { .. } => {
+            Some("give what it is called there another name, and require it by that".to_owned())
+        }
         InstallError::LockIntegrity { .. } => Some(format!(
             "restore vibe.lock from version control; or, if the places that vibe.toml states are \
              wanted, run: {install}"
@@ -574,8 +586,13 @@ fn git_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::EmptyRepository { .. } => {
             Some("push a branch or a tag to it first".to_owned())
         }
+        InstallError::NoVersionTags { .. } => Some(
+            "tag a version there, as `v1.0.0`, or require a `tag`, `branch` or `rev` in its place"
+                .to_owned(),
+        ),
         InstallError::LocalRepository { id, .. } => Some(format!(
-            "publish a version of {id} that names a repository others can reach"
+            "publish a version of {id} that names a repository others can reach; one that is \
+             itself on this machine may name an absolute path"
         )),
         _ => None,
     }

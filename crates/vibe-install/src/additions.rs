@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use vibe_core::formats::diagnostic::Position;
-use vibe_core::formats::manifest::{Dependency, DependencySource, GitReference, Manifest};
+use vibe_core::formats::manifest::{Dependency, DependencySource, GitReference, Manifest, Reading};
 use vibe_core::formats::manifest_edit::{RequirementEdit, new_project, set_requirement};
 use vibe_core::git_url::GitUrlError;
 use vibe_core::specifier::Specifier;
@@ -277,6 +277,9 @@ fn from_root(root: &Path, target: &Path) -> String {
 }
 
 /// The manifest's new text; `None` where nothing is added.
+///
+/// # Errors
+/// What is added cannot be written, or could not be read again.
 pub(crate) fn edited_manifest(
     project: &Project,
     added: &Added,
@@ -307,6 +310,11 @@ pub(crate) fn edited_manifest(
         text = set_requirement(&text, id, &edit).map_err(|diagnostic| InstallError::Manifest {
             path: project.layout.manifest(),
             diagnostic: Box::new(diagnostic),
+        })?;
+        // A name of a branch or of a directory may be one that no manifest takes.
+        Manifest::parse(&text, Reading::Own).map_err(|diagnostic| InstallError::Unwritable {
+            id: id.clone(),
+            reason: diagnostic.message,
         })?;
     }
     Ok((started || text != before).then_some(text))

@@ -124,6 +124,14 @@ pub enum InstallError {
         /// The package.
         id: PackageId,
     },
+    /// A requirement that a manifest cannot state.
+    #[error("vibe.toml cannot require {id} so: {reason}")]
+    Unwritable {
+        /// The package.
+        id: PackageId,
+        /// What a manifest does not take, escaped.
+        reason: String,
+    },
     /// `--precise` with a version that the manifest does not take.
     #[error("vibe.toml requires {id} {constraint}, which {version} does not satisfy")]
     PreciseRefused {
@@ -133,6 +141,19 @@ pub enum InstallError {
         version: Version,
         /// What is required.
         constraint: Constraint,
+    },
+    /// `--precise` with a version that differs from the chosen one in its build metadata alone.
+    #[error(
+        "{id} {version} cannot be chosen: {chosen} differs from it in nothing that is compared, \
+         and of such versions the last is taken"
+    )]
+    PreciseBuild {
+        /// The package.
+        id: PackageId,
+        /// The version asked for.
+        version: Version,
+        /// The one that is taken.
+        chosen: Version,
     },
     /// The lock names another place than the manifest.
     #[error("vibe.lock does not agree with vibe.toml on where packages come from")]
@@ -203,6 +224,17 @@ pub enum InstallError {
         path: String,
         /// The commit.
         commit: String,
+    },
+    /// A repository without a tag of a version, where a version is required.
+    #[error(
+        "{} has no tag that is `v` and a version, so {id} cannot be required by its version",
+        escape(repository)
+    )]
+    NoVersionTags {
+        /// The package.
+        id: PackageId,
+        /// The repository.
+        repository: String,
     },
     /// A package from elsewhere names a repository on this machine.
     #[error(

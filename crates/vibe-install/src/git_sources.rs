@@ -221,7 +221,14 @@ impl<'a> GitSources<'a> {
             return Ok(vec![held.version]);
         }
         let refs = self.repositories.refs(Some(id), &requirement.url)?;
-        Ok(tagged_versions(&refs))
+        let versions = tagged_versions(&refs);
+        match versions.is_empty() {
+            true => Err(InstallError::NoVersionTags {
+                id: id.clone(),
+                repository: requirement.url.to_string(),
+            }),
+            false => Ok(versions),
+        }
     }
 
     /// The version of `id`, and its commit, where the requirement leaves no choice.

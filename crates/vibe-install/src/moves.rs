@@ -119,9 +119,12 @@ fn point(package: &LockedPackage) -> LockedPoint {
 }
 
 /// Whether the same reference of the same repository names a commit that does not come after the
-/// locked one.
+/// locked one. The versions of a range are different tags, and these may lie on different branches.
 fn left_history(from: &LockedPackage, to: &LockedPackage, repositories: &Repositories<'_>) -> bool {
-    let same = from.source == to.source && from.reference == to.reference;
+    let is_range = |reference: &String| reference.starts_with("range:");
+    let same = from.source == to.source
+        && from.reference == to.reference
+        && (from.version == to.version || !to.reference.as_ref().is_some_and(is_range));
     let (true, Some(old), Some(new)) = (same, &from.commit, &to.commit) else {
         return false;
     };

@@ -195,6 +195,13 @@ fn solve(
         outcome => outcome,
     };
     let resolution = resolution.map_err(|error| resolve_error(error, sources))?;
+    if let Some((id, version)) = request.precise {
+        let chosen = resolution
+            .packages
+            .get(id)
+            .map(|resolved| &resolved.version);
+        check_build(id, version, chosen)?;
+    }
     resolution
         .packages
         .into_iter()
@@ -239,6 +246,24 @@ fn pin(
             root.insert(id.clone(), Constraint::exact(version));
             Ok(())
         }
+    }
+}
+
+/// A constraint does not look at build metadata; whoever names them has to get them.
+fn check_build(
+    id: &PackageId,
+    version: &Version,
+    chosen: Option<&Version>,
+) -> Result<(), InstallError> {
+    match chosen {
+        Some(chosen) if !version.build.is_empty() && chosen != version => {
+            Err(InstallError::PreciseBuild {
+                id: id.clone(),
+                version: version.clone(),
+                chosen: chosen.clone(),
+            })
+        }
+        _ => Ok(()),
     }
 }
 

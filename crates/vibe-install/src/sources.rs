@@ -305,12 +305,13 @@ impl<'a> Sources<'a> {
             if self.paths.contains_key(id) {
                 continue;
             }
-            let is_relative = !requirement.url.as_str().contains("://");
-            if requirement.url.is_local() && (is_relative || !origin.is_local()) {
+            let url = &requirement.url;
+            let is_absolute = Path::new(url.path()).is_absolute();
+            if url.is_local() && !(is_absolute && origin.is_local()) {
                 return Err(InstallError::LocalRepository {
                     id: publisher.clone(),
                     dependency: id.clone(),
-                    repository: requirement.url.to_string(),
+                    repository: url.to_string(),
                 });
             }
             if let Some(own) = self.from_registries.get(id) {
