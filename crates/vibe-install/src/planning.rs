@@ -170,6 +170,13 @@ impl Planned {
     }
 }
 
+fn dependencies_of(targets: &Targets) -> BTreeMap<PackageId, Vec<PackageId>> {
+    let targets = targets.iter();
+    targets
+        .map(|(id, target)| (id.clone(), target.dependencies.clone()))
+        .collect()
+}
+
 /// Makes the plan. Reads, and writes nothing.
 pub(crate) fn plan(
     context: &Context<'_>,
@@ -177,12 +184,7 @@ pub(crate) fn plan(
     request: PlanRequest<'_>,
 ) -> Result<Planned, InstallError> {
     let state = state_file::load(&project.layout)?;
-    let dependencies = request
-        .targets
-        .iter()
-        .map(|(id, target)| (id.clone(), target.dependencies.clone()))
-        .collect();
-    let order = order(&dependencies);
+    let order = order(&dependencies_of(&request.targets));
     tell_cycles(context, &order.cycles);
     let interpreters = crate::interpreters::Probe::new(context.settings);
     let surveyor = Surveyor {

@@ -7,7 +7,7 @@ use vibe_core::formats::manifest::Dependency;
 use vibe_core::{Constraint, Event, Observer, PackageId, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
 use vibe_resolver::lock_check::{Asked, LockProblem, LockProblemKind, check_lock};
-use vibe_resolver::{Request, ResolveError, resolve};
+use vibe_resolver::{Request, ResolveError, Resolved, resolve};
 
 use crate::error::{InstallError, Unsolved};
 use crate::project::Project;
@@ -162,20 +162,7 @@ fn solve(
     if let Some((id, version)) = request.precise {
         pin(&mut root, id, version)?;
     }
-    // A locked version that a requirement of the root no longer takes is touched, and free.
-    let is_held = |package: &LockedPackage| {
-        !request.released.contains(&package.id)
-            && root
-                .get(&package.id)
-                .is_none_or(|constraint| constraint.matches(&package.version))
-            && !sources.path_packages().contains_key(&package.id)
-    };
-    let held: BTreeMap<PackageId, Version> = lock
-        .packages
-        .iter()
-        .filter(|package| is_held(package))
-        .map(|package| (package.id.clone(), package.version.clone()))
-        .collect();
+    let held = held_versions(sources, request, lock, &root);
     let conflicts = conflicts(&project.manifest);
     let solver_request = Request {
         root: project.name().to_owned(),
@@ -202,32 +189,57 @@ fn solve(
             .map(|resolved| &resolved.version);
         check_build(id, version, chosen)?;
     }
-    resolution
-        .packages
-        .into_iter()
-        .map(|(id, resolved)| {
-            let location = sources.locate(&id, &resolved.version)?;
-            let known = lock.get(&id);
-            let commit = location.origin.git().map(|git| git.commit.as_str());
-            let same = |locked: &&LockedPackage| {
-                locked.version == resolved.version
-                    && same_kind(&locked.source, &location.source)
-                    && locked.commit.as_deref() == commit
-            };
-            let target = Target {
-                previous: known
-                    .filter(|locked| locked.version != resolved.version)
-                    .map(|locked| locked.version.to_string()),
-                locked: known.filter(same).cloned(),
-                version: resolved.version,
-                source: location.source,
-                origin: location.origin.clone(),
-                dependencies: resolved.dependencies,
-                id: id.clone(),
-            };
-            Ok((id, target))
-        })
+    let packages = resolution.packages.into_iter();
+    packages
+        .map(|(id, resolved)| Ok((id.clone(), resolved_target(sources, lock, id, resolved)?)))
         .collect()
+}
+
+/// The versions that stay while there is a solution with them. A locked one that a requirement of
+/// the root no longer takes is touched, and free.
+fn held_versions(
+    sources: &Sources<'_>,
+    request: &ResolveRequest<'_>,
+    lock: &Lock,
+    root: &BTreeMap<PackageId, Constraint>,
+) -> BTreeMap<PackageId, Version> {
+    let is_held = |package: &&LockedPackage| {
+        !request.released.contains(&package.id)
+            && root
+                .get(&package.id)
+                .is_none_or(|constraint| constraint.matches(&package.version))
+            && !sources.path_packages().contains_key(&package.id)
+    };
+    let held = lock.packages.iter().filter(is_held);
+    held.map(|package| (package.id.clone(), package.version.clone()))
+        .collect()
+}
+
+fn resolved_target(
+    sources: &Sources<'_>,
+    lock: &Lock,
+    id: PackageId,
+    resolved: Resolved,
+) -> Result<Target, InstallError> {
+    let location = sources.locate(&id, &resolved.version)?;
+    let known = lock.get(&id);
+    let commit = location.origin.git().map(|git| git.commit.as_str());
+    let same = |locked: &&LockedPackage| {
+        locked.version == resolved.version
+            && same_kind(&locked.source, &location.source)
+            && locked.commit.as_deref() == commit
+    };
+    Ok(Target {
+        previous: known
+            .filter(|locked| locked.version != resolved.version)
+            .map(|locked| locked.version.to_string()),
+        locked: known.filter(same).cloned(),
+        version: resolved.version,
+        source: location.source,
+        origin: location.origin.clone(),
+        dependencies: resolved.dependencies,
+        id,
+    })
 }
 
 /// Requires just `version` of `id`, which what is required of it must take.
