@@ -134,8 +134,7 @@ impl UserError {
 /// The kind and the exit code of an error.
 fn classify(error: &InstallError) -> (&'static str, u8) {
     match error {
-        InstallError::NoProject { .. } => ("no-project", USAGE),
-        InstallError::NoStart { .. } => ("no-project", USAGE),
+        InstallError::NoProject { .. } | InstallError::NoStart { .. } => ("no-project", USAGE),
         InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
         InstallError::ReadManifest { source } => ("read-manifest", read_code(source, USAGE)),
         InstallError::Manifest { .. } => ("manifest", USAGE),
@@ -190,8 +189,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::ReadScript { .. } => ("read-script", FAILED),
         InstallError::Script { .. } => ("hook-script", FAILED),
         InstallError::PathTooLong { .. } => ("path-too-long", FAILED),
-        InstallError::Record { .. } => ("record", INTEGRITY),
-        InstallError::RecordType { .. } => ("record", INTEGRITY),
+        InstallError::Record { .. } | InstallError::RecordType { .. } => ("record", INTEGRITY),
         InstallError::NotPlaced { .. } => ("not-placed", FAILED),
         InstallError::OtherContent { .. } => ("other-content", FAILED),
         InstallError::Busy { .. } => ("busy", FAILED),
@@ -310,6 +308,10 @@ pub(crate) fn guard_facts(guard: &Guard) -> Vec<String> {
 }
 
 /// What the user can do.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a line for each way to fail, so that none is forgotten"
+)]
 fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
     let hint = match error {
         InstallError::NoProject { .. }
