@@ -13,11 +13,28 @@ use vibe_fs::canonical_directory;
 
 use crate::error::InstallError;
 use crate::git_sources::{id_in_repository, tagged_versions};
-use crate::install::InstallRequest;
 use crate::planning::Planned;
 use crate::project::Project;
 use crate::repositories::Repositories;
 use crate::settings::Context;
+
+/// What a command line adds to the requirements.
+#[derive(Debug, Clone, Default)]
+pub struct Additions {
+    /// Packages.
+    pub specs: Vec<Specifier>,
+    /// Packages of repositories.
+    pub git: Vec<GitAddition>,
+    /// Write `=` constraints.
+    pub exact: bool,
+}
+
+impl Additions {
+    /// Whether nothing is added.
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty() && self.git.is_empty()
+    }
+}
 
 /// A package of a repository that is to be required.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +60,7 @@ pub(crate) fn added(
     context: &Context<'_>,
     project: &Project,
     repositories: &Repositories<'_>,
-    request: &InstallRequest,
+    request: &Additions,
 ) -> Result<Added, InstallError> {
     let mut added = Added {
         requires: project.manifest.requires.clone(),
@@ -284,7 +301,7 @@ pub(crate) fn edited_manifest(
     project: &Project,
     added: &Added,
     planned: &Planned,
-    request: &InstallRequest,
+    request: &Additions,
 ) -> Result<Option<String>, InstallError> {
     let started = project.manifest_text.is_none();
     let before = project

@@ -3,10 +3,9 @@
 use vibe_core::Event;
 use vibe_core::formats::manifest_edit::new_project;
 use vibe_core::plan::{HookDecision, Step};
-use vibe_core::specifier::Specifier;
 use vibe_plan::gate::{Gate, GateInputs, gate};
 
-use crate::additions::{GitAddition, added, edited_manifest};
+use crate::additions::{Additions, added, edited_manifest};
 use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
@@ -27,25 +26,14 @@ use crate::summary::{
 /// What `install` is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct InstallRequest {
-    /// Packages to add.
-    pub specs: Vec<Specifier>,
-    /// Packages of repositories to add.
-    pub git: Vec<GitAddition>,
-    /// Write `=` constraints for added packages.
-    pub exact: bool,
+    /// What to add to the requirements.
+    pub additions: Additions,
     /// `--locked`: `vibe.toml` and `vibe.lock` stay as they are, or the run fails.
     pub locked: bool,
     /// Only plan.
     pub dry_run: bool,
     /// Also put back what hooks changed.
     pub force: bool,
-}
-
-impl InstallRequest {
-    /// Whether packages are to be added.
-    fn adds(&self) -> bool {
-        !(self.specs.is_empty() && self.git.is_empty())
-    }
 }
 
 /// Runs the pipeline.
@@ -55,14 +43,14 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
         refuse_reentry(context.settings, &project, "install")?;
     }
     warn_of_manifest(context, &project);
-    if !request.adds() && is_empty(&project)? {
+    if request.additions.is_empty() && is_empty(&project)? {
         return Ok(RunReport {
             up_to_date: true,
             dry_run: request.dry_run,
             ..RunReport::default()
         });
     }
-    let plain = !request.adds() && !request.force;
+    let plain = request.additions.is_empty() && !request.force;
     if plain && let Some(report) = nothing_to_do(context, &project, request.dry_run)? {
         return Ok(report);
     }
@@ -96,7 +84,7 @@ fn find_or_start(
     request: &InstallRequest,
 ) -> Result<(Project, bool), InstallError> {
     let start = &context.settings.start;
-    if !request.adds() || request.locked {
+    if request.additions.is_empty() || request.locked {
         return Ok((Project::require(start)?, false));
     }
     if let Some(project) = Project::find(start)? {
@@ -171,7 +159,7 @@ fn work(
     in_use: &StoreInUse,
 ) -> Result<RunReport, InstallError> {
     let repositories = Repositories::new(context, project.root.clone());
-    let added = added(context, project, &repositories, request)?;
+    let added = added(context, project, &repositories, &request.additions)?;
     if let (true, Some(id)) = (request.locked, added.edits.keys().next()) {
         return Err(InstallError::LockedAddition { id: id.clone() });
     }
@@ -200,7 +188,7 @@ fn work(
         scope,
         in_use,
     )?;
-    let manifest = edited_manifest(project, &added, &planned, request)?;
+    let manifest = edited_manifest(project, &added, &planned, &request.additions)?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);
     tell_notes(context, &planned, &gate);

@@ -38,7 +38,7 @@ mod update;
 mod verify;
 pub mod wording;
 
-pub use additions::GitAddition;
+pub use additions::{Additions, GitAddition};
 pub use cache::{
     CacheFault, CacheListing, CachePaths, CacheRemovalReport, CacheVerification,
     CachedGitRepository, CachedTree, DamagedCacheTree, cache_clean, cache_gc, cache_list,

@@ -1,7 +1,7 @@
 //! `vibe install`, `vibe update` and `vibe reinstall`.
 
 use vibe_core::formats::manifest::GitReference;
-use vibe_install::{GitAddition, InstallRequest, RepairRequest, UpdateRequest};
+use vibe_install::{Additions, GitAddition, InstallRequest, RepairRequest, UpdateRequest};
 
 use super::App;
 use crate::answer::Answer;
@@ -13,9 +13,11 @@ use crate::user_error::UserError;
 /// Installs what the project requires.
 pub(super) fn install(app: &App<'_>, arguments: &InstallArguments) -> Result<Answer, UserError> {
     let request = InstallRequest {
-        specs: arguments.specs.clone(),
-        git: addition(arguments).into_iter().collect(),
-        exact: arguments.exact,
+        additions: Additions {
+            specs: arguments.specs.clone(),
+            git: addition(arguments).into_iter().collect(),
+            exact: arguments.exact,
+        },
         locked: arguments.locked,
         dry_run: arguments.dry_run,
         force: arguments.force,
