@@ -280,12 +280,9 @@ impl RemoteUrl {
         }
         let separator = if base.ends_with([':', '/']) { "" } else { "/" };
         let joined = Self::parse(&format!("{base}{separator}{rest}"))?;
-        // Only the same host may see what opens this one.
-        let same = joined.transport == self.transport
-            && joined.host == self.host
-            && joined.port == self.port;
+        // The host is never taken off, so what opens this one goes to no other.
         Ok(Self {
-            credential: self.credential.clone().filter(|_| same),
+            credential: self.credential.clone(),
             ..joined
         })
     }
@@ -622,6 +619,11 @@ mod tests {
             let url = parsed(text);
             assert_eq!(url.transport(), transport, "{text}");
             assert_eq!(url.authority().as_deref(), authority, "{text}");
+            let (host, port) = match authority.map(split_port) {
+                Some((host, port)) => (Some(host), port.map(|port| port.parse().unwrap())),
+                None => (None, None),
+            };
+            assert_eq!((url.host(), url.port()), (host, port), "{text}");
             assert_eq!((url.user(), url.path()), (user, path), "{text}");
             assert_eq!(url.as_str(), text);
             assert_eq!(url.credential(), None, "{text}");
@@ -674,11 +676,27 @@ mod tests {
         ] {
             assert!(RemoteUrl::parse(text).is_err(), "{text:?}");
         }
-        let long = format!("https://host/{}", "a".repeat(URL_BYTES));
+        let start = "https://host/";
+        let longest = format!("{start}{}", "a".repeat(URL_BYTES - start.len()));
+        assert!(RemoteUrl::parse(&longest).is_ok());
         assert!(matches!(
-            RemoteUrl::parse(&long),
+            RemoteUrl::parse(&format!("{longest}a")),
             Err(GitUrlError::Long { .. })
         ));
+    }
+
+    #[test]
+    fn a_path_after_a_host_is_no_port() {
+        let url = parsed("git@host:22/kit");
+        assert_eq!((url.host(), url.port()), (Some("host"), None));
+        assert_eq!(url.path(), "22/kit");
+    }
+
+    #[test]
+    fn addresses_are_equal_if_their_texts_are() {
+        assert_eq!(parsed("https://u:p@h/a"), parsed("https://h/a"));
+        assert_ne!(parsed("https://h/a"), parsed("https://h/b"));
+        assert!(parsed("https://h/a") < parsed("https://h/b"));
     }
 
     #[test]
@@ -701,6 +719,7 @@ mod tests {
                 (user, secret)
             );
             assert!(!format!("{url:?}").contains("s3cret"), "{url:?}");
+            assert_eq!(format!("{credential:?}"), "Credential(***)");
         }
         for text in [
             "https://u:s3cret@-host/a",
@@ -732,6 +751,7 @@ mod tests {
             assert_eq!(joined.as_str(), expected, "{base} + {stated}");
         }
         for (base, stated) in [
+            ("/b", "../../c"),
             ("https://host/b", "../../c"),
             ("https://host/b", "../../../c"),
             ("git@host:b", "../../c"),
@@ -795,11 +815,11 @@ mod tests {
             ("http://127.0.0.1:8081/a", false),
             ("git://any/a", false),
         ] {
-            assert_eq!(
-                parsed(text).check_protected(&allowed).is_ok(),
-                is_fine,
-                "{text}"
-            );
+            let outcome = parsed(text).check_protected(&allowed);
+            assert_eq!(outcome.is_ok(), is_fine, "{text}");
+            let scheme = text.split("://").next().unwrap();
+            let uses = format!("uses {scheme}://");
+            assert!(outcome.is_ok() || outcome.unwrap_err().to_string().contains(&uses));
         }
     }
 
