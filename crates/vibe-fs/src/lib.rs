@@ -31,7 +31,7 @@ pub use directory::{grant_owner, remove_empty_directory};
 pub use error::FsError;
 pub use guard::{Guard, ParentError, create_parents, path_guard};
 pub use link::{LinkError, hard_link};
-pub use lock::{FileLock, Holder, LockOutcome, read_holder};
+pub use lock::{FileLock, Holder, LockOutcome, read_holder, wait_for_lock};
 pub use read::{ReadError, read_bounded, read_if_exists};
 pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remove_tree};
 pub use rename::{free_kept_name, rename_over};

@@ -3,14 +3,19 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use crate::atomic::create_new_file;
 use crate::error::FsError;
 use crate::open::{open_lock, open_to_read};
 use crate::read::read_if_exists;
 use crate::stat::{Stat, stat_of};
+use crate::system::may_write;
 
 /// Bytes of a lock file that are read: a number and the start of a command line.
 const HOLDER_BYTES: u64 = 64 << 10;
+/// Between two attempts of a waiter. The system's own wait could not be interrupted.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Who holds a lock, as a waiter is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +53,8 @@ pub struct FileLock {
 pub enum LockOutcome {
     /// It is ours.
     Held(FileLock),
-    /// Another process, or another handle of this one, holds it.
+    /// Another process, or another handle of this one, holds it, or removed its file while it was
+    /// taken: a lock on a file without a name keeps nobody out.
     Busy,
     /// The file system has no locks.
     Unsupported,
@@ -70,7 +76,7 @@ impl FileLock {
         };
         lock.replace_content(holder.to_text().as_bytes())
             .map_err(FsError::at("write the lock file", path))?;
-        Ok(LockOutcome::Held(lock))
+        lock.unless_removed(path)
     }
 
     /// Tries to become one of several holders of the lock file `path`, which must exist (else
@@ -79,18 +85,38 @@ impl FileLock {
         let (file, _) = open_to_read(path)?;
         check_regular(&file, path)?;
         let outcome = outcome_of(file.try_lock_shared(), path)?;
-        Ok(outcome.unwrap_or(LockOutcome::Held(FileLock {
+        if let Some(outcome) = outcome {
+            return Ok(outcome);
+        }
+        let lock = FileLock {
             file,
             exclusive: false,
-        })))
+        };
+        lock.unless_removed(path)
     }
 
-    /// Whether `path` still names the file that is locked: a lock on one that was removed meanwhile
-    /// keeps nobody out. Always, where files have no inode numbers (Windows).
-    pub fn is_at(&self, path: &Path) -> Result<bool, FsError> {
+    /// [`FileLock::try_shared`], with the lock file made where only it is missing and its directory
+    /// may be written.
+    pub fn try_shared_or_make(path: &Path) -> Result<LockOutcome, FsError> {
+        match FileLock::try_shared(path) {
+            Err(error) if error.is_not_found() && is_made(path) => FileLock::try_shared(path),
+            outcome => outcome,
+        }
+    }
+
+    /// Whether `path` still names the file that is locked. Always, where files have no inode
+    /// numbers (Windows).
+    fn is_at(&self, path: &Path) -> Result<bool, FsError> {
         let metadata = self.file.metadata().map_err(FsError::at("look at", path))?;
         let held = Stat::from_metadata(&metadata);
         Ok(stat_of(path)?.is_some_and(|stat| stat.inode == held.inode))
+    }
+
+    fn unless_removed(self, path: &Path) -> Result<LockOutcome, FsError> {
+        Ok(match self.is_at(path)? {
+            true => LockOutcome::Held(self),
+            false => LockOutcome::Busy,
+        })
     }
 
     fn replace_content(&self, bytes: &[u8]) -> io::Result<()> {
@@ -105,6 +131,37 @@ impl Drop for FileLock {
             // A name left behind would only mislead a message; the lock itself ends with the file.
             let _ = self.file.set_len(0);
         }
+    }
+}
+
+/// Makes `attempt` until the lock is had; `None` where the file system has no locks. After each that
+/// found it busy, `waited` is told how long this has taken, and gives up by its error.
+///
+/// # Errors
+/// Those of `attempt` and `waited`.
+pub fn wait_for_lock<E>(
+    attempt: impl Fn() -> Result<LockOutcome, E>,
+    mut waited: impl FnMut(Duration) -> Result<(), E>,
+) -> Result<Option<FileLock>, E> {
+    let since = Instant::now();
+    loop {
+        match attempt()? {
+            LockOutcome::Held(lock) => return Ok(Some(lock)),
+            LockOutcome::Unsupported => return Ok(None),
+            LockOutcome::Busy => waited(since.elapsed())?,
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether there is a lock file now.
+fn is_made(path: &Path) -> bool {
+    if !path.parent().is_some_and(may_write) {
+        return false;
+    }
+    match create_new_file(path, b"") {
+        Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
+        Ok(()) => true,
     }
 }
 
@@ -218,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_knows_whether_its_file_was_replaced() {
+    fn a_lock_whose_file_was_removed_or_replaced_is_none() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let lock = exclusive(&path).unwrap();
@@ -226,8 +283,40 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(!lock.is_at(&path).unwrap());
         let other = exclusive(&path).unwrap();
-        assert!(!lock.is_at(&path).unwrap());
         assert!(other.is_at(&path).unwrap());
+        let outcome = lock.unless_removed(&path).unwrap();
+        assert!(matches!(outcome, LockOutcome::Busy));
+    }
+
+    #[test]
+    fn a_missing_lock_file_is_made_and_a_missing_directory_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let outcome = FileLock::try_shared_or_make(&path).unwrap();
+        assert!(matches!(outcome, LockOutcome::Held(_)));
+        let deeper = directory.path().join("absent/lock");
+        let error = FileLock::try_shared_or_make(&deeper).unwrap_err();
+        assert!(error.is_not_found());
+        assert!(!directory.path().join("absent").exists());
+    }
+
+    #[test]
+    fn a_waiter_gets_the_lock_when_it_is_let_go_or_gives_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let mut held = exclusive(&path);
+        let attempt = || FileLock::try_shared(&path);
+        let gave_up = wait_for_lock(attempt, |_| {
+            Err(FsError::new("wait", &path, io::ErrorKind::TimedOut.into()))
+        });
+        assert_eq!(gave_up.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let had = wait_for_lock(attempt, |_| {
+            held = None;
+            Ok(())
+        });
+        assert!(had.unwrap().is_some());
+        let unsupported = wait_for_lock(|| Ok::<_, FsError>(LockOutcome::Unsupported), |_| Ok(()));
+        assert!(unsupported.unwrap().is_none());
     }
 
     #[test]

@@ -16,9 +16,9 @@ use std::time::{Duration, SystemTime};
 use vibe_core::Cancellation;
 use vibe_core::text::shorten;
 use vibe_fs::{
-    EntryKind, FileLock, FsError, Holder, LockOutcome, RemoveError, bytes_below, create_new_file,
-    list_dir, may_write, read_if_exists, remove_empty_directory, remove_file_if, remove_tree,
-    rename_over, stat_of, touch,
+    EntryKind, FileLock, FsError, Holder, LockOutcome, RemoveError, bytes_below, list_dir,
+    may_write, read_if_exists, remove_empty_directory, remove_file_if, remove_tree, rename_over,
+    stat_of, touch,
 };
 
 use crate::object::is_lower_hex;
@@ -139,8 +139,8 @@ impl GitCache {
         };
         let path = self.directory.join(USE_LOCK);
         Ok(match FileLock::try_exclusive(&path, holder) {
-            Ok(LockOutcome::Held(lock)) if lock.is_at(&path)? => Some(removal(Some(lock))),
-            Ok(LockOutcome::Held(_) | LockOutcome::Busy) => None,
+            Ok(LockOutcome::Held(lock)) => Some(removal(Some(lock))),
+            Ok(LockOutcome::Busy) => None,
             Ok(LockOutcome::Unsupported) => Some(removal(None)),
             // Without its directory there is nothing to remove.
             Err(error) if error.is_not_found() => Some(removal(None)),
@@ -253,32 +253,11 @@ impl CacheRemoval<'_> {
 /// Tries to become one of those who read from the cache in `directory`. Without a lock where its
 /// file can be neither opened nor made.
 pub(crate) fn try_use(directory: &Path) -> LockOutcome {
-    let path = directory.join(USE_LOCK);
-    let attempt = match FileLock::try_shared(&path) {
-        Err(error) if error.is_not_found() && make_lock(directory, &path) => {
-            FileLock::try_shared(&path)
-        }
-        outcome => outcome,
-    };
-    match attempt {
-        // Who cleaned the cache has removed the file that we hold.
-        Ok(LockOutcome::Held(lock)) if !lock.is_at(&path).unwrap_or(true) => LockOutcome::Busy,
-        Ok(outcome) => outcome,
-        Err(error) => {
-            tracing::debug!("the cache of repositories is used without a lock: {error}");
-            LockOutcome::Unsupported
-        }
-    }
-}
-
-/// Whether there is a lock file now.
-fn make_lock(directory: &Path, path: &Path) -> bool {
-    let is_made = is_directory(directory) && may_write(directory);
-    is_made
-        && create_new_file(path, b"").map_or_else(
-            |error| error.kind() == std::io::ErrorKind::AlreadyExists,
-            |()| true,
-        )
+    let outcome = FileLock::try_shared_or_make(&directory.join(USE_LOCK));
+    outcome.unwrap_or_else(|error| {
+        tracing::debug!("the cache of repositories is used without a lock: {error}");
+        LockOutcome::Unsupported
+    })
 }
 
 /// Notes that the repository at `path` is used now. A failure costs a transfer later.

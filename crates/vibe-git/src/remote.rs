@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vibe_core::Cancellation;
 use vibe_core::digest::Sha256Digest;
@@ -20,7 +20,7 @@ use vibe_core::git_url::{Credential, RemoteUrl};
 use vibe_core::text::{escape, shorten};
 use vibe_fs::{
     FileLock, FsError, Holder, LockOutcome, RemoveError, create_directory_all, create_new_file,
-    list_dir, read_holder, remove_file_if, remove_tree, rename_over,
+    list_dir, read_holder, remove_file_if, remove_tree, rename_over, wait_for_lock,
 };
 
 use crate::cache::{DESCRIPTION, DIGITS, USE_LOCK, note_use, try_use};
@@ -34,8 +34,6 @@ use crate::watch::{Supervisor, Watch};
 
 /// How long a server may say nothing.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How often a held lock is tried again.
-const LOCK_POLL: Duration = Duration::from_millis(50);
 /// How long a waiter for a lock says nothing.
 const LOCK_SILENCE: Duration = Duration::from_secs(1);
 /// Characters of a repository's name in the name of its cache, for people who look.
@@ -239,11 +237,7 @@ impl<'a> Remotes<'a> {
     /// Waits for the lock of the cache repository at `path`.
     fn lock(&self, url: &RemoteUrl, path: &Path) -> Result<Option<Arc<FileLock>>, GitError> {
         let path = path.with_extension("lock");
-        let attempt = || match FileLock::try_exclusive(&path, self.options.holder)? {
-            // Who removed the repository has removed the file that we hold.
-            LockOutcome::Held(lock) if !lock.is_at(&path)? => Ok(LockOutcome::Busy),
-            outcome => Ok(outcome),
-        };
+        let attempt = || FileLock::try_exclusive(&path, self.options.holder);
         let lock = self.wait_for(url, &path, attempt)?;
         Ok(lock.map(Arc::new))
     }
@@ -255,24 +249,19 @@ impl<'a> Remotes<'a> {
         path: &Path,
         attempt: impl Fn() -> Result<LockOutcome, FsError>,
     ) -> Result<Option<FileLock>, GitError> {
-        let since = Instant::now();
         let mut is_told = false;
-        loop {
-            match attempt().map_err(|source| cache_failed(url, source))? {
-                LockOutcome::Held(lock) => return Ok(Some(lock)),
-                LockOutcome::Unsupported => return Ok(None),
-                LockOutcome::Busy => {}
-            }
+        let attempt = || attempt().map_err(|source| cache_failed(url, source));
+        wait_for_lock(attempt, |waited| {
             if self.options.cancel.is_cancelled() {
                 return Err(GitError::Interrupted {
                     repository: url.to_string(),
                 });
             }
-            if !is_told && since.elapsed() >= LOCK_SILENCE {
+            if !is_told && waited >= LOCK_SILENCE {
                 is_told = self.tell_holder(path);
             }
-            std::thread::sleep(LOCK_POLL);
-        }
+            Ok(())
+        })
     }
 
     /// Names who holds the lock, unless it is another thread of this process, whose own progress

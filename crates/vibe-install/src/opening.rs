@@ -1,10 +1,12 @@
 //! Opening a project for work: the lock between runs, and what an earlier run left half done.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vibe_core::Event;
 use vibe_core::text::escape;
-use vibe_fs::{FileLock, FsError, Holder, LockOutcome, canonical_directory, read_holder};
+use vibe_fs::{
+    FileLock, FsError, Holder, LockOutcome, canonical_directory, read_holder, wait_for_lock,
+};
 use vibe_hooks::leftover::{Leftover, end_leftover_group};
 use vibe_slot::layout::begin_support_files;
 use vibe_slot::redo::{self, RedoOnDisk};
@@ -16,8 +18,6 @@ use crate::settings::{Context, Settings};
 
 /// How long a waiter says nothing.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often a waiter looks.
-const POLL: Duration = Duration::from_millis(25);
 
 /// A project opened for work. The lock is held until this goes.
 #[derive(Debug)]
@@ -131,27 +131,22 @@ fn wait_for(
     project: &Project,
     attempt: impl Fn() -> Result<LockOutcome, FsError>,
 ) -> Result<Option<FileLock>, InstallError> {
-    let since = Instant::now();
     let mut told = false;
-    loop {
-        match attempt()? {
-            LockOutcome::Held(lock) => return Ok(Some(lock)),
-            LockOutcome::Unsupported => return Ok(None),
-            LockOutcome::Busy => {}
-        }
+    let attempt = || Ok(attempt()?);
+    wait_for_lock(attempt, |waited| {
         let (pid, command) = holder_of(project);
         if !context.settings.wait {
             return Err(InstallError::Busy { pid, command });
         }
-        if !told && since.elapsed() >= SILENCE {
+        if !told && waited >= SILENCE {
             context.observer.observe(&Event::Waiting { pid, command });
             told = true;
         }
-        if context.cancel.is_cancelled() {
-            return Err(InstallError::Interrupted);
+        match context.cancel.is_cancelled() {
+            true => Err(InstallError::Interrupted),
+            false => Ok(()),
         }
-        std::thread::sleep(POLL);
-    }
+    })
 }
 
 /// Who holds the project's lock, as far as it says so: process number and command, escaped.

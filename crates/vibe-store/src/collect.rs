@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use vibe_core::{Cancellation, TreeId};
 use vibe_fs::{
-    EntryKind, FileLock, bytes_below, remove_empty_directory, remove_file_if, remove_tree, stat_of,
+    EntryKind, FileLock, LockOutcome, bytes_below, remove_empty_directory, remove_file_if,
+    remove_tree, stat_of,
 };
 
 use crate::error::StoreError;
 use crate::layout::{OWN_NAMES, VERSION_DIRECTORY, digits};
 use crate::staged::sweep;
 use crate::store::{Store, age_of, list_or_nothing};
-use crate::usage::{Attempt, exclusive, try_exclusive};
+use crate::usage::{exclusive, try_exclusive};
 
 /// Where the file system has no locks, a tree used within this time may be in use now.
 const SAFE_AGE: Duration = Duration::from_hours(48);
@@ -79,9 +80,9 @@ impl Store {
         outcome.quarantined = list_or_nothing(quarantine)?.len();
         outcome.rubbish_bytes = swept.bytes.saturating_add(bytes_below(quarantine));
         match try_exclusive(&self.layout().lock, "vibe cache gc")? {
-            Attempt::Busy => outcome.in_use = true,
-            Attempt::Held(_lock) => self.take_out(policy.unused_for, cancel, &mut outcome)?,
-            Attempt::Unlocked => {
+            LockOutcome::Busy => outcome.in_use = true,
+            LockOutcome::Held(_lock) => self.take_out(policy.unused_for, cancel, &mut outcome)?,
+            LockOutcome::Unsupported => {
                 self.take_out(policy.unused_for.max(SAFE_AGE), cancel, &mut outcome)?;
             }
         }
@@ -145,9 +146,9 @@ impl Store {
         }
         check_names(&layout.base, |name| OWN_NAMES.contains(&name))?;
         let lock: Option<FileLock> = match try_exclusive(&layout.lock, "vibe cache clean")? {
-            Attempt::Held(lock) => Some(lock),
-            Attempt::Unlocked => None,
-            Attempt::Busy => {
+            LockOutcome::Held(lock) => Some(lock),
+            LockOutcome::Unsupported => None,
+            LockOutcome::Busy => {
                 return Err(StoreError::InUse {
                     root: layout.root.clone(),
                 });

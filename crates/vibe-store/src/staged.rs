@@ -20,7 +20,7 @@ use crate::layout::{FILES, LISTING};
 use crate::listing::Listing;
 use crate::store::{Store, age_of, list_or_nothing};
 use crate::stored::StoredTree;
-use crate::usage::{Attempt, StoreUse, make_base, try_exclusive};
+use crate::usage::{StoreUse, make_base, try_exclusive};
 
 /// The lock of the owner of a staging directory, in it.
 const OWNER: &str = "owner";
@@ -219,10 +219,10 @@ fn own_directory(staging: &Path) -> Result<(TempDir, Option<FileLock>), StoreErr
             .tempdir_in(staging)
             .map_err(FsError::at("create a directory in", staging))?;
         match try_exclusive(&directory.path().join(OWNER), "vibe") {
-            Ok(Attempt::Held(lock)) => return Ok((directory, Some(lock))),
-            Ok(Attempt::Unlocked) => return Ok((directory, None)),
+            Ok(LockOutcome::Held(lock)) => return Ok((directory, Some(lock))),
+            Ok(LockOutcome::Unsupported) => return Ok((directory, None)),
             // Another run looks at it just now, and may remove it.
-            Ok(Attempt::Busy) => {}
+            Ok(LockOutcome::Busy) => {}
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
