@@ -351,6 +351,23 @@ const ACCEPTED_PACKAGE_KEYS: [&str; 7] = [
 /// Keys of a requirement that are accepted and change nothing here.
 const ACCEPTED_DEPENDENCY_KEYS: [&str; 5] = ["link", "access", "friend", "auth", "token_env"];
 
+/// Every key that means something in a requirement.
+const DEPENDENCY_KEYS: [&str; 13] = [
+    "version",
+    "registry",
+    "path",
+    "git",
+    "tag",
+    "branch",
+    "rev",
+    "subdir",
+    "items",
+    "as",
+    "install-hook",
+    "uninstall-hook",
+    "materialization",
+];
+
 /// Keys that only a requirement of a foreign repository has. Such a repository need not tag
 /// versions, so the requirement need not name one.
 const FOREIGN_KEYS: [&str; 4] = ["items", "as", "install-hook", "uninstall-hook"];
@@ -763,8 +780,15 @@ fn read_dependency(
     let mut table = field
         .as_table(&format!("the requirement `{id}`"))
         .ok_or_else(|| field.wrong("a constraint or a table"))?;
+    let source = read_source(&mut table).or_else(|error| {
+        // What is missing may be there under a name that is not quite right.
+        table.accept(&DEPENDENCY_KEYS);
+        table.accept(&ACCEPTED_DEPENDENCY_KEYS);
+        table.refuse_unknown()?;
+        Err(error)
+    })?;
     let dependency = Dependency {
-        source: read_source(&mut table)?,
+        source,
         items: table.get("items", Field::names)?,
         alias: table.get("as", Field::component)?,
         install_hook: table.get("install-hook", read_command)?.flatten(),
