@@ -260,7 +260,7 @@ pub enum GitError {
         "ssh could not read {repository}; check that `ssh {host}` works without asking anything (key in an agent, host known)"
     )]
     Ssh {
-        /// The host.
+        /// What `ssh` is told to reach: the host, with user and port.
         host: String,
         /// The repository.
         repository: String,

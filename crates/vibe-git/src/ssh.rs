@@ -66,8 +66,9 @@ pub(crate) fn explain(url: &RemoteUrl, child: &Child) -> Option<GitError> {
 }
 
 fn failed(url: &RemoteUrl, said: &str) -> GitError {
+    let port = url.port().map(|port| format!("-p {port} "));
     GitError::Ssh {
-        host: destination(url),
+        host: format!("{}{}", port.unwrap_or_default(), destination(url)),
         repository: url.to_string(),
         source: Cause::new(said),
     }
@@ -127,6 +128,17 @@ pub(crate) fn path(url: &RemoteUrl) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_to_try_by_hand_reaches_the_same_server() {
+        for (url, expected) in [
+            ("git@host:a/b.git", "`ssh git@host`"),
+            ("ssh://git@host:2222/a/b", "`ssh -p 2222 git@host`"),
+        ] {
+            let error = failed(&url.parse().unwrap(), "no").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 
     #[test]
     fn ssh_is_started_so_that_it_asks_nothing_and_takes_nothing_for_an_option() {
