@@ -299,9 +299,13 @@ fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
     kit.publish(&hooked("1.1.0"));
     kit.write("mine.md", "mine\n");
     let before = kit.world.snapshot();
+    let lost = "vibedeps/org.example.kit has work that is nowhere else, which would be lost";
     kit.vibe(&["update", "--dry-run"])
         .expect(0)
-        .stdout_has("~ org.example/kit");
+        .stdout_has("~ org.example/kit")
+        .stderr_has(lost);
+    let forced = kit.vibe(&["update", "--dry-run", "--force"]).expect(0);
+    assert!(!forced.stderr.contains(lost), "{}", forced.stderr);
     kit.vibe(&["verify"]).expect(0);
     before.assert_unchanged(&kit.world.snapshot());
 }

@@ -275,6 +275,7 @@ pub(crate) fn finish(
         && !held_anew(planned);
     report.up_to_date = idle;
     if ending.dry_run {
+        tell_guards(context, planned, ending.force);
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
     }
@@ -305,6 +306,18 @@ pub(crate) fn finish(
     }
     report.packages = package_summaries_done(project, planned)?;
     Ok(report)
+}
+
+/// Says what keeps the plan from being carried out without a word from the user.
+fn tell_guards(context: &Context<'_>, planned: &Planned, force: bool) {
+    if !force && !planned.guards.is_empty() {
+        let guards = planned.guards.clone();
+        let text = format!(
+            "{}; to lose it, `--force` is needed",
+            InstallError::CloneGuard { guards }
+        );
+        context.observer.observe(&Event::Warning(text));
+    }
 }
 
 /// Refuses, or asks, before anything is done, where the plan destroys somebody's work.
