@@ -313,6 +313,9 @@ pub(crate) fn guard_facts(guard: &Guard) -> Vec<String> {
     reason = "a line for each way to fail, so that none is forgotten"
 )]
 fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
+    if is_disk_full(error) {
+        return vec![format!("make room on that file system, then {AGAIN}")];
+    }
     let hint = match error {
         InstallError::NoProject { .. }
         | InstallError::NoStart { .. }
@@ -384,6 +387,20 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Fs(_) => None,
     };
     hint.into_iter().collect()
+}
+
+/// Whether nothing is wrong but that a file system, or the user's part of it, is full.
+fn is_disk_full(error: &InstallError) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let failure = cause.downcast_ref::<std::io::Error>();
+        if failure.is_some_and(|failure| matches!(failure.kind(), StorageFull | QuotaExceeded)) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
@@ -1170,6 +1187,31 @@ mod tests {
             1,
             "make /g a directory that you may write",
         );
+    }
+
+    #[test]
+    fn a_full_disk_is_no_matter_of_permissions() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            let directory = PathBuf::from("/g");
+            let full = || FsError::new("write", &directory, kind.into());
+            let source = Box::new(full().into());
+            let cache = InstallError::GitCache {
+                directory: directory.clone(),
+                source,
+            };
+            let store = InstallError::OpenStore {
+                store: directory.clone(),
+                source: Box::new(StoreError::Fs(full())),
+            };
+            let slot = InstallError::from(full());
+            for error in [cache, store, slot] {
+                let hints = told(&error).hints;
+                assert_eq!(
+                    hints,
+                    ["make room on that file system, then run the same command again"]
+                );
+            }
+        }
     }
 
     #[test]
