@@ -573,6 +573,41 @@ fn an_update_can_be_told_the_version() {
 }
 
 #[test]
+fn a_version_cannot_be_chosen_where_the_requirement_leaves_no_choice() {
+    let (served, _repository) = Served::with_lint(&["1.0.0", "1.1.0"]);
+    for reference in ["tag = \"v1.1.0\"", "branch = \"main\"", "rev = \"main\""] {
+        served.require_lint(&format!(", {reference}"));
+        served.vibe(&["install"]).expect(0);
+        let source = format!(
+            "takes {LINT} from git {} at {}",
+            served.url("lint"),
+            &reference[..3]
+        );
+        let arguments = ["update", LINT, "--precise", "1.0.0"];
+        refused(
+            &served,
+            &arguments,
+            2,
+            &[&source, "which is not 1.0.0", "hint: "],
+        );
+        served
+            .vibe(&["update", LINT, "--precise", "1.1.0"])
+            .expect(0);
+    }
+    let outside = served.world.root().join("local");
+    lint("1.1.0").write(&outside);
+    require(&served.world, &[(LINT, "path = \"../local\"")]);
+    served.vibe(&["install"]).expect(0);
+    let arguments = ["update", LINT, "--precise", "1.0.0"];
+    refused(
+        &served,
+        &arguments,
+        2,
+        &["from path ../local", "which is not 1.0.0"],
+    );
+}
+
+#[test]
 fn versions_of_a_range_may_lie_on_different_branches() {
     let (served, repository) = Served::with_lint(&["1.0.0"]);
     repository.branch("maintenance");

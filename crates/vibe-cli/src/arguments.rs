@@ -203,7 +203,8 @@ pub(crate) struct InstallArguments {
     /// Require exactly the version that is chosen for each SPEC
     #[arg(long, requires = "specs")]
     pub(crate) exact: bool,
-    /// Also restore what install hooks changed in their own package
+    /// Also restore what install hooks changed in their own package, and give up changes and commits
+    /// of yours in packages that are git clones
     #[arg(long)]
     pub(crate) force: bool,
     /// How the files of new slots are placed: as-declared, copy or hardlink
@@ -240,7 +241,8 @@ pub(crate) struct ReinstallArguments {
     /// The packages [default: all]
     #[arg(value_name = "ID")]
     pub(crate) packages: Vec<PackageId>,
-    /// Also restore what install hooks changed in their own package
+    /// Also restore what install hooks changed in their own package, and give up changes and commits
+    /// of yours in packages that are git clones
     #[arg(long)]
     pub(crate) force: bool,
     /// Options of the run.
@@ -257,7 +259,8 @@ pub(crate) struct VerifyArguments {
     /// Put back what is not as the lock says
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Also restore what install hooks changed in their own package
+    /// Also restore what install hooks changed in their own package, and give up changes and commits
+    /// of yours in packages that are git clones
     #[arg(long, requires = "repair")]
     pub(crate) force: bool,
     /// Options of the run.

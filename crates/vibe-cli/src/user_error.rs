@@ -109,7 +109,10 @@ impl UserError {
     pub(crate) fn of(error: &InstallError, paste: &Paste) -> Self {
         let (kind, exit_code) = classify(error);
         let mut found = Self::new(kind, exit_code, error.to_string());
-        found.hints = hints(error, paste);
+        found.hints = match is_disk_full(error) {
+            true => vec![format!("make room on that file system, then {AGAIN}")],
+            false => hints(error, paste),
+        };
         match diagnostic(error) {
             Some((path, diagnostic)) => found = found.at(&path, diagnostic),
             None => found.causes = causes(error),
@@ -140,14 +143,14 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Manifest { .. } => ("manifest", USAGE),
         InstallError::ChangedMeanwhile { .. } => ("changed-meanwhile", FAILED),
         InstallError::NotYet { .. } => ("not-supported", FAILED),
-        InstallError::SpecIsNoPackage { .. } => ("not-a-package", USAGE),
-        InstallError::EmptyRepository { .. } => ("git", FAILED),
         InstallError::ReadLock { source } => ("read-lock", read_code(source, INTEGRITY)),
         InstallError::LockText { .. } => ("lock", INTEGRITY),
         InstallError::NoLock { .. } => ("no-lock", FAILED),
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
         InstallError::LockedAddition { .. } => ("locked-addition", OUT_OF_DATE),
-        InstallError::PreciseRefused { .. } => ("precise", USAGE),
+        InstallError::PreciseRefused { .. } | InstallError::PreciseOfOne { .. } => {
+            ("precise", USAGE)
+        }
         InstallError::PreciseBuild { .. } => ("precise", FAILED),
         InstallError::Unwritable { .. } => ("unwritable", USAGE),
         InstallError::NoVersionTags { .. } => ("no-version-tags", FAILED),
@@ -157,9 +160,11 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::NotInRegistries { .. } => ("not-in-registries", FAILED),
         InstallError::PathSource { .. } => ("path-source", FAILED),
         InstallError::TwoSources { .. } => ("two-sources", USAGE),
-        InstallError::NotAPackage { .. } => ("not-a-package", USAGE),
-        InstallError::NotAPackageDirectory { .. } => ("not-a-package", USAGE),
-        InstallError::NoPackageManifest { .. } => ("not-a-package", USAGE),
+        InstallError::NotAPackage { .. }
+        | InstallError::NotAPackageDirectory { .. }
+        | InstallError::NoPackageManifest { .. }
+        | InstallError::NoPackageInRepository { .. }
+        | InstallError::SpecIsNoPackage { .. } => ("not-a-package", USAGE),
         InstallError::OtherPackage { .. } => ("other-package", USAGE),
         InstallError::PublishedPath { .. } => ("published-path", USAGE),
         InstallError::InPlaceNeedsGit { .. } => ("in-place-needs-git", USAGE),
@@ -168,8 +173,9 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::CloneGuard { .. } => ("clone-has-work", FAILED),
         InstallError::Resolve { .. } => ("resolve", FAILED),
         InstallError::RegistryUrl { .. } | InstallError::GitUrl { .. } => ("git-url", USAGE),
-        InstallError::Git { .. } | InstallError::NoCacheFolder => ("git", FAILED),
-        InstallError::NoPackageInRepository { .. } => ("not-a-package", USAGE),
+        InstallError::Git { .. }
+        | InstallError::EmptyRepository { .. }
+        | InstallError::NoCacheFolder => ("git", FAILED),
         InstallError::LocalRepository { .. } => ("local-repository", USAGE),
         InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
         InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
@@ -313,9 +319,6 @@ pub(crate) fn guard_facts(guard: &Guard) -> Vec<String> {
     reason = "a line for each way to fail, so that none is forgotten"
 )]
 fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
-    if is_disk_full(error) {
-        return vec![format!("make room on that file system, then {AGAIN}")];
-    }
     let hint = match error {
         InstallError::NoProject { .. }
         | InstallError::NoStart { .. }
@@ -331,6 +334,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::LockedAddition { .. }
         | InstallError::LockIntegrity { .. }
         | InstallError::PreciseRefused { .. }
+        | InstallError::PreciseOfOne { .. }
         | InstallError::PreciseBuild { .. }
         | InstallError::Unwritable { .. }
         | InstallError::OtherTree { .. }
@@ -465,6 +469,10 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             "change what vibe.toml requires: {}",
             paste.line(&["install", &format!("{id}@={version}")])
         )),
+        InstallError::PreciseOfOne { .. } => Some(
+            "require it by `version` in vibe.toml, from a registry or a repository that tags versions"
+                .to_owned(),
+        ),
         InstallError::PreciseBuild { id, .. } => Some(format!(
             "require {id} at the tag of that version, in vibe.toml"
         )),

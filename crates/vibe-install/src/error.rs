@@ -142,6 +142,16 @@ pub enum InstallError {
         /// What is required.
         constraint: Constraint,
     },
+    /// `--precise` with another version than the one that a path, a tag, a branch or a revision has.
+    #[error("vibe.toml takes {id} from {origin}, which is not {version}")]
+    PreciseOfOne {
+        /// The package.
+        id: PackageId,
+        /// The version asked for.
+        version: Version,
+        /// What it is taken from, escaped.
+        origin: String,
+    },
     /// `--precise` with a version that differs from the chosen one in its build metadata alone.
     #[error(
         "{id} {version} cannot be chosen: {chosen} differs from it in nothing that is compared, \

@@ -160,7 +160,7 @@ fn solve(
     sources.ask_ahead(request.requires)?;
     let mut root = sources.constraints(request.requires)?;
     if let Some((id, version)) = request.precise {
-        pin(&mut root, id, version)?;
+        pin(&mut root, sources, id, version)?;
     }
     let held = held_versions(sources, request, lock, &root);
     let conflicts = conflicts(&project.manifest);
@@ -245,15 +245,25 @@ fn resolved_target(
 /// Requires just `version` of `id`, which what is required of it must take.
 fn pin(
     root: &mut BTreeMap<PackageId, Constraint>,
+    sources: &Sources<'_>,
     id: &PackageId,
     version: &Version,
 ) -> Result<(), InstallError> {
     match root.get(id) {
-        Some(constraint) if !constraint.matches(version) => Err(InstallError::PreciseRefused {
-            id: id.clone(),
-            version: version.clone(),
-            constraint: constraint.clone(),
-        }),
+        Some(constraint) if !constraint.matches(version) => {
+            Err(match sources.one_version_source(id) {
+                Some(origin) => InstallError::PreciseOfOne {
+                    id: id.clone(),
+                    version: version.clone(),
+                    origin,
+                },
+                None => InstallError::PreciseRefused {
+                    id: id.clone(),
+                    version: version.clone(),
+                    constraint: constraint.clone(),
+                },
+            })
+        }
         _ => {
             root.insert(id.clone(), Constraint::exact(version));
             Ok(())

@@ -284,6 +284,14 @@ impl<'a> Sources<'a> {
         }
     }
 
+    /// The path, or the place in a repository, that manifests take `id` from without leaving a choice
+    /// of versions, for a message.
+    pub(crate) fn one_version_source(&self, id: &PackageId) -> Option<String> {
+        let git = self.git.requirement(id);
+        let is_range = git.is_some_and(|git| matches!(git.reference, GitReference::Range(_)));
+        self.named_source(id).filter(|_| !is_range)
+    }
+
     /// Takes up the repositories that the published `manifest` of `publisher` names, which is at
     /// `origin`. A path of the project's comes before them.
     fn add_published(
