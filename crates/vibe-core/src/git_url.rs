@@ -619,11 +619,6 @@ mod tests {
             let url = parsed(text);
             assert_eq!(url.transport(), transport, "{text}");
             assert_eq!(url.authority().as_deref(), authority, "{text}");
-            let (host, port) = match authority.map(split_port) {
-                Some((host, port)) => (Some(host), port.map(|port| port.parse().unwrap())),
-                None => (None, None),
-            };
-            assert_eq!((url.host(), url.port()), (host, port), "{text}");
             assert_eq!((url.user(), url.path()), (user, path), "{text}");
             assert_eq!(url.as_str(), text);
             assert_eq!(url.credential(), None, "{text}");
@@ -683,6 +678,20 @@ mod tests {
             RemoteUrl::parse(&format!("{longest}a")),
             Err(GitUrlError::Long { .. })
         ));
+    }
+
+    #[test]
+    fn a_port_is_told_apart_from_its_host() {
+        for (text, host, port) in [
+            ("https://Host/a", Some("host"), None),
+            ("https://host:8443/a", Some("host"), Some(8443)),
+            ("ssh://git@[::1]:22/a", Some("[::1]"), Some(22)),
+            ("ssh://[::1]/a", Some("[::1]"), None),
+            ("/a", None, None),
+        ] {
+            let url = parsed(text);
+            assert_eq!((url.host(), url.port()), (host, port), "{text}");
+        }
     }
 
     #[test]
