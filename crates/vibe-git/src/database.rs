@@ -165,16 +165,16 @@ impl Database {
     /// The content of the file of `commit` at `path`; `None` if no file is there.
     ///
     /// # Errors
-    /// More than `limit` bytes, or an object that cannot be read.
+    /// More than `limit_bytes` bytes, or an object that cannot be read.
     pub fn blob_at(
         &self,
         commit: &CommitId,
         path: &str,
-        limit: u64,
+        limit_bytes: u64,
     ) -> Result<Option<Vec<u8>>, GitError> {
         match self.entry_at(commit, path)? {
             Some(entry) if matches!(entry.kind, EntryKind::File | EntryKind::Executable) => {
-                self.read_blob(&entry.id, limit).map(Some)
+                self.read_blob(&entry.id, limit_bytes).map(Some)
             }
             _ => Ok(None),
         }
@@ -191,10 +191,10 @@ impl Database {
     /// The content of the blob `id`.
     ///
     /// # Errors
-    /// [`GitError::TooLarge`] for more than `limit` bytes, before it is read;
+    /// [`GitError::TooLarge`] for more than `limit_bytes` bytes, before it is read;
     /// [`GitError::Unreadable`].
-    pub fn read_blob(&self, id: &BlobId, limit: u64) -> Result<Vec<u8>, GitError> {
-        self.with(|handle| self.load(handle, id.0, Kind::Blob, limit))
+    pub fn read_blob(&self, id: &BlobId, limit_bytes: u64) -> Result<Vec<u8>, GitError> {
+        self.with(|handle| self.load(handle, id.0, Kind::Blob, limit_bytes))
     }
 
     /// Whether `commit` is here and is a commit. That its trees are here is not asked.
@@ -439,15 +439,15 @@ impl Database {
         handle: &gix::Repository,
         id: gix::ObjectId,
         kind: Kind,
-        limit: u64,
+        limit_bytes: u64,
     ) -> Result<Vec<u8>, GitError> {
         let bytes = self.size_of(handle, id, kind)?;
-        if bytes > limit {
+        if bytes > limit_bytes {
             return Err(GitError::TooLarge {
                 repository: self.repository.clone(),
                 object: id.to_string(),
                 bytes,
-                limit,
+                limit: limit_bytes,
             });
         }
         let mut object = handle

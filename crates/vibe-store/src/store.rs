@@ -171,11 +171,11 @@ impl Store {
     }
 
     /// The content of the file `path` of `tree`, for a look that changes nothing: no use is noted,
-    /// and no damage moved away. `None` if it is not there, has more than `limit` bytes, or is not
+    /// and no damage moved away. `None` if it is not there, has more than `limit_bytes` bytes, or is not
     /// what the listing says.
-    pub fn peek(&self, tree: TreeId, path: &RelPath, limit: u64) -> Option<Vec<u8>> {
+    pub fn peek(&self, tree: TreeId, path: &RelPath, limit_bytes: u64) -> Option<Vec<u8>> {
         let listing = self.read_listing(tree).ok()??.ok()?;
-        StoredTree::new(self.clone(), tree, listing).peek(path, limit)
+        StoredTree::new(self.clone(), tree, listing).peek(path, limit_bytes)
     }
 
     /// Where `tree` lies, or would lie: for a message on what to remove by hand.

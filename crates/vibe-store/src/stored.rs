@@ -114,10 +114,10 @@ impl StoredTree {
         }
     }
 
-    /// The content of `path`, if it is there with at most `limit` bytes, and as listed.
-    pub(crate) fn peek(&self, path: &RelPath, limit: u64) -> Option<Vec<u8>> {
+    /// The content of `path`, if it is there with at most `limit_bytes` bytes, and as listed.
+    pub(crate) fn peek(&self, path: &RelPath, limit_bytes: u64) -> Option<Vec<u8>> {
         let row = self.file(path)?.row;
-        let bytes = read_if_exists(&path.under(&self.files), limit).ok()??;
+        let bytes = read_if_exists(&path.under(&self.files), limit_bytes).ok()??;
         (Sha256Digest::of(&bytes) == row.digest).then_some(bytes)
     }
 
