@@ -148,9 +148,8 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::NoLock { .. } => ("no-lock", FAILED),
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
         InstallError::LockedAddition { .. } => ("locked-addition", OUT_OF_DATE),
-        InstallError::PreciseRefused { .. } | InstallError::PreciseOfOne { .. } => {
-            ("precise", USAGE)
-        }
+        InstallError::PreciseRefused { .. } => ("precise", USAGE),
+        InstallError::PreciseOfOne { .. } => ("precise", USAGE),
         InstallError::PreciseBuild { .. } => ("precise", FAILED),
         InstallError::Unwritable { .. } => ("unwritable", USAGE),
         InstallError::NoVersionTags { .. } => ("no-version-tags", FAILED),
@@ -173,9 +172,8 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::CloneGuard { .. } => ("clone-has-work", FAILED),
         InstallError::Resolve { .. } => ("resolve", FAILED),
         InstallError::RegistryUrl { .. } | InstallError::GitUrl { .. } => ("git-url", USAGE),
-        InstallError::Git { .. }
-        | InstallError::EmptyRepository { .. }
-        | InstallError::NoCacheFolder => ("git", FAILED),
+        InstallError::Git { .. } | InstallError::NoCacheFolder => ("git", FAILED),
+        InstallError::EmptyRepository { .. } => ("git", FAILED),
         InstallError::LocalRepository { .. } => ("local-repository", USAGE),
         InstallError::Fetch { source, .. } => ("fetch", fetch_code(source)),
         InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
