@@ -544,6 +544,10 @@ fn hanging(scheme: &str) -> (World, GitHttpServer, Child) {
     (world, server, child)
 }
 
+/// A server that says nothing is given up after 30 seconds. What ends well before that was ended by
+/// something else, however busy the machine is.
+const BEFORE_SILENCE_ENDS: Duration = Duration::from_secs(10);
+
 /// Sends an interrupt to a run and waits for its end, which has to come at once.
 #[track_caller]
 fn interrupt(child: Child) -> Run {
@@ -551,7 +555,7 @@ fn interrupt(child: Child) -> Run {
     assert!(signal(&child.id().to_string(), "INT"));
     let run = wait(child).expect(130);
     let took = since.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < BEFORE_SILENCE_ENDS, "{took:?}");
     run.stderr_has("interrupted")
 }
 
@@ -726,7 +730,7 @@ fn who_waits_for_another_that_fetches_is_told_for_whom_and_can_be_interrupted() 
     let since = Instant::now();
     assert!(signal(&waiting.id().to_string(), "INT"));
     wait(waiting).expect(130);
-    assert!(since.elapsed() < Duration::from_secs(2));
+    assert!(since.elapsed() < BEFORE_SILENCE_ENDS);
     interrupt(child);
     is_finished_by_the_same_command(&world, &repository, &server);
 }
