@@ -1,8 +1,8 @@
 //! Packages from git repositories: what is required, what is locked, and what moves.
 
 use crate::git_support::{
-    LINT, Served, forget_fetched, git_command_in, locked, release, release_package, require,
-    served as served_directory,
+    LINT, Served, forget_fetched, git_cache, git_command_in, locked, release, release_package,
+    require, served as served_directory,
 };
 use crate::support::{COUNT, Run, lint, lint_slot, outside_state, read, run, slot, vibe};
 use vibe_core::hook::Phase;
@@ -979,6 +979,38 @@ fn an_entry_of_another_repository_for_what_a_package_requires_is_refused() {
     served.vibe(&["install"]).expect(0);
     assert_eq!(served.world.read("vibe.lock"), lock);
     assert_eq!(evil.daemon.connections(), 0);
+}
+
+#[test]
+fn what_an_installed_package_requires_from_git_is_known_without_its_server() {
+    let served = Served::new();
+    let core = Apart::new(&served, "core");
+    core.release("core", "1.0.0");
+    let extra = format!(
+        "[requires.packages]\n\"org.example/core\" = {{ git = \"{}\", tag = \"v1.0.0\" }}\n",
+        core.daemon.url("core")
+    );
+    release_package(
+        &served.repository("lint"),
+        &lint("1.0.0").manifest_extra(&extra),
+        "1.0.0",
+    );
+    served.require_lint(", tag = \"v1.0.0\"");
+    served.vibe(&["install"]).expect(0);
+    let asked = || served.daemon.connections() + core.daemon.connections();
+    let before = asked();
+    // The slots say it.
+    let store = crate::support::store(&served.world);
+    std::fs::remove_dir_all(git_cache(&served.world)).unwrap();
+    let aside = store.with_extension("aside");
+    std::fs::rename(&store, &aside).unwrap();
+    served.vibe(&["verify"]).expect(0);
+    // The store says it.
+    std::fs::rename(&aside, &store).unwrap();
+    std::fs::remove_dir_all(served.world.project().join("vibedeps")).unwrap();
+    served.vibe(&["install", "--locked", "--offline"]).expect(0);
+    served.vibe(&["verify", "--offline"]).expect(0);
+    assert_eq!(asked(), before);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::{MANIFEST_NAME, Materialization, Package, Reading};
+use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
@@ -789,7 +789,17 @@ pub(crate) fn vouched(
     slot: &SlotName,
     record: &SlotRecord,
 ) -> Result<Option<Package>, InstallError> {
-    let path = project.layout.slot(slot).join(MANIFEST_NAME);
+    let manifest = vouched_manifest(&project.layout, slot, record)?;
+    Ok(manifest.and_then(|manifest| manifest.package))
+}
+
+/// The manifest in `slot`, where it has the bytes that `record` gives it.
+pub(crate) fn vouched_manifest(
+    layout: &Layout,
+    slot: &SlotName,
+    record: &SlotRecord,
+) -> Result<Option<Manifest>, InstallError> {
+    let path = layout.slot(slot).join(MANIFEST_NAME);
     let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
     let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
         return Ok(None);
@@ -799,7 +809,7 @@ pub(crate) fn vouched(
         return Ok(None);
     }
     let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
-    Ok(manifest.package)
+    Ok(Some(manifest))
 }
 
 fn is_newer(error: &InstallError) -> bool {

@@ -13,6 +13,7 @@ use vibe_core::{Cancellation, Event, Observer, PackageId, RemoteUrl};
 use vibe_fetch::{SubmoduleFailure, SubmoduleSource};
 use vibe_fs::Holder;
 use vibe_git::{CommitId, Database, GitError, Refs, RemoteOptions, Remotes, Wanted};
+use vibe_store::Store;
 
 use crate::error::InstallError;
 use crate::settings::{Context, Settings};
@@ -73,6 +74,11 @@ impl<'a> Repositories<'a> {
         let place = place.map(|place| vibe_fs::canonical_directory(&place).unwrap_or(place));
         let address = place.as_deref().and_then(Path::to_str);
         address.map_or_else(|| url.to_string(), str::to_owned)
+    }
+
+    /// The store of packages. Touches nothing.
+    pub(crate) fn package_store(&self) -> Option<Store> {
+        self.settings.package_store()
     }
 
     /// The tags and branches of the repository of `id`.

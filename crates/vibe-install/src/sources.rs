@@ -10,13 +10,16 @@ use vibe_core::formats::manifest::{
     Dependency, DependencySource, GitReference, MANIFEST_NAME, Manifest, Materialization, Reading,
 };
 use vibe_core::limits::MANIFEST_BYTES;
-use vibe_core::{Constraint, Index, PackageId, RemoteUrl, Requirements, Version};
+use vibe_core::{Constraint, Index, PackageId, RelPath, RemoteUrl, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
 use vibe_fs::{canonical_directory, read_if_exists};
 use vibe_resolver::lock_check::{LocalPackage, Wanted, WantedGit};
+use vibe_slot::Layout;
+use vibe_slot::record::{RecordOnDisk, read_record};
 
 use crate::error::InstallError;
 use crate::git_sources::{GitRequirement, GitSources};
+use crate::planning::vouched_manifest;
 use crate::project::{Project, parse_manifest};
 use crate::repositories::Repositories;
 use crate::target::{GitOrigin, Origin};
@@ -32,6 +35,8 @@ pub(crate) struct Sources<'a> {
     /// The registry that the project asks for by name, by package.
     pinned: BTreeMap<PackageId, String>,
     manifests: RefCell<BTreeMap<(PackageId, Version), Rc<Manifest>>>,
+    /// Where the slots are.
+    layout: Layout,
 }
 
 #[derive(Debug)]
@@ -158,6 +163,7 @@ impl<'a> Sources<'a> {
             from_registries: BTreeMap::new(),
             pinned: BTreeMap::new(),
             manifests: RefCell::default(),
+            layout: project.layout.clone(),
         };
         for (id, dependency) in requires {
             if let DependencySource::Registry {
@@ -408,12 +414,46 @@ impl<'a> Sources<'a> {
         &self,
         locked: &LockedPackage,
     ) -> BTreeMap<PackageId, WantedGit> {
-        let Ok(manifest) = self.manifest(&locked.id, &locked.version) else {
+        let Some(manifest) = self.locked_manifest(locked) else {
             return BTreeMap::new();
         };
-        let ids = manifest.requires.keys();
-        ids.filter_map(|id| Some((id.clone(), self.git.requirement(id)?.wanted())))
-            .collect()
+        let requires = manifest.requires.iter();
+        let wanted = requires.filter_map(|(id, dependency)| {
+            let required = Required {
+                manifest_path: Path::new(MANIFEST_NAME),
+                id,
+                dependency,
+            };
+            let requirement = git_requirement("", &required).ok().flatten()?;
+            Some((id.clone(), requirement.wanted()))
+        });
+        wanted.collect()
+    }
+
+    /// The manifest of the lock's entry: from its slot or from the store, where either has the tree
+    /// that the lock names, so that a project whose packages are here needs none of their sources.
+    fn locked_manifest(&self, locked: &LockedPackage) -> Option<Rc<Manifest>> {
+        let here = self.placed_manifest(locked);
+        let here = here.or_else(|| self.stored_manifest(locked)).map(Rc::new);
+        here.or_else(|| self.manifest(&locked.id, &locked.version).ok())
+    }
+
+    fn placed_manifest(&self, locked: &LockedPackage) -> Option<Manifest> {
+        let slot = locked.slot();
+        match read_record(&self.layout, &slot).ok()? {
+            RecordOnDisk::Valid { record, .. } if Some(record.tree.id()) == locked.tree => {
+                vouched_manifest(&self.layout, &slot, &record).ok()?
+            }
+            _ => None,
+        }
+    }
+
+    fn stored_manifest(&self, locked: &LockedPackage) -> Option<Manifest> {
+        let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
+        let store = self.git.repositories.package_store()?;
+        let bytes = store.peek(locked.tree?, &name, MANIFEST_BYTES)?;
+        let parsed = parse_manifest(Path::new(MANIFEST_NAME), &bytes, Reading::Package);
+        parsed.ok().map(|(manifest, _)| manifest)
     }
 
     /// The registries' urls, as the manifest states them.
