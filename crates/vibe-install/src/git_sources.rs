@@ -375,12 +375,10 @@ impl Question {
         let wanted = match &self.reference {
             GitReference::Range(constraint) => {
                 let refs = repositories.refs(Some(&self.id), &self.url)?;
-                let versions = tagged_versions(&refs);
-                let newest = versions.iter().rev().find(|v| constraint.matches(v));
-                let Some(newest) = newest else {
+                let Some(newest) = newest_tag(&refs, constraint) else {
                     return Ok(());
                 };
-                tag = tag_of(newest);
+                tag = newest;
                 Wanted::Tag(&tag)
             }
             reference => wanted_of(reference),
@@ -388,6 +386,13 @@ impl Question {
         repositories.commit(Some(&self.id), &self.url, &wanted)?;
         Ok(())
     }
+}
+
+/// The tag of the newest version that `constraint` takes.
+fn newest_tag(refs: &Refs, constraint: &Constraint) -> Option<String> {
+    let versions = tagged_versions(refs);
+    let newest = versions.iter().rev().find(|v| constraint.matches(v));
+    newest.map(tag_of)
 }
 
 /// What `reference`, which is no range, asks of a repository.
@@ -417,9 +422,7 @@ pub(crate) fn id_in_repository(
     let wanted = match reference {
         GitReference::Range(constraint) => {
             let refs = repositories.refs(None, url)?;
-            let versions = tagged_versions(&refs);
-            let newest = versions.iter().rev().find(|v| constraint.matches(v));
-            tag = newest.map(tag_of).unwrap_or_default();
+            tag = newest_tag(&refs, constraint).unwrap_or_default();
             Wanted::Tag(&tag)
         }
         reference => wanted_of(reference),
