@@ -75,6 +75,14 @@ fn an_empty_project_is_a_normal_state_for_every_command_that_looks() {
             "nothing to do: the project requires no packages\n",
         ),
         (
+            &["update"],
+            "nothing to do: the project requires no packages\n",
+        ),
+        (
+            &["update", "--dry-run"],
+            "nothing to do: the project requires no packages\n",
+        ),
+        (
             &["reinstall"],
             "nothing to do: the project requires no packages\n",
         ),

@@ -7,7 +7,9 @@ use vibe_core::{Event, PackageId, Version};
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::install::{Ending, changed_lock, finish, hook_gate, plan_targets, warn_of_manifest};
+use crate::install::{
+    Ending, changed_lock, finish, hook_gate, is_empty, plan_targets, warn_of_manifest,
+};
 use crate::moves::{PackageMove, moves};
 use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
 use crate::package_store::open_store;
@@ -37,15 +39,22 @@ pub struct UpdateRequest {
 /// Resolves anew, says what moves and which install hooks are new or changed, and installs that.
 pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunReport, InstallError> {
     let project = Project::require(&context.settings.start)?;
+    if !request.dry_run {
+        refuse_reentry(context.settings, &project, "update")?;
+    }
+    if request.packages.is_empty() && is_empty(&project)? {
+        return Ok(RunReport {
+            up_to_date: true,
+            dry_run: request.dry_run,
+            ..RunReport::default()
+        });
+    }
     let opened = match request.dry_run {
         true => {
             tell_waiting_commit(context, &project)?;
             Opened::Locked { _lock: None }
         }
-        false => {
-            refuse_reentry(context.settings, &project, "update")?;
-            open(context, &project)?
-        }
+        false => open(context, &project)?,
     };
     let project = Project::require(&project.root)?;
     warn_of_manifest(context, &project);
