@@ -1,0 +1,4 @@
+//! What of the installed packages an agent program gets to see, as edits to make: plain data in,
+//! plain data out. Touches nothing.
+
+pub mod block;
