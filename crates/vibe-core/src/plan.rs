@@ -20,6 +20,37 @@ pub struct PlacePlan {
     pub steps: Vec<Step>,
 }
 
+/// One file outside the slots, beside lock and manifest, that a run writes: the project plan has one
+/// for each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProjectEdit {
+    /// The file, relative to the project root.
+    pub path: RelPath,
+    /// What becomes of it.
+    pub change: ProjectChange,
+    /// A pre-install that is still to run may give it another content, or need it no more.
+    pub may_change: bool,
+    /// The digest of its content before; `None`: it is not there.
+    #[serde(skip)]
+    pub before: Option<Sha256Digest>,
+    /// Its content after; `None`: it goes.
+    #[serde(skip)]
+    pub after: Option<String>,
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProjectChange {
+    /// It is new.
+    Create,
+    /// It gets another content.
+    Change,
+    /// It goes.
+    Remove,
+}
+
 /// One step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]

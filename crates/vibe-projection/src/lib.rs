@@ -2,3 +2,5 @@
 //! plain data out. Touches nothing.
 
 pub mod block;
+pub mod boot;
+pub mod edits;

@@ -8,6 +8,7 @@ mod hook_state;
 pub mod lock;
 pub mod manifest;
 pub mod manifest_edit;
+pub mod projections;
 pub(crate) mod reader;
 pub mod record;
 pub mod state;
