@@ -26,7 +26,7 @@ fn slots(world: &World) -> Vec<(String, String, PathBuf)> {
     for package in std::fs::read_dir(world.project().join("vibedeps")).unwrap() {
         let package = package.unwrap();
         let name = package.file_name().into_string().unwrap();
-        if name.starts_with('.') {
+        if name.starts_with('.') || name == "boot" {
             continue;
         }
         for version in std::fs::read_dir(package.path()).unwrap() {

@@ -13,6 +13,7 @@
 #[cfg(unix)]
 mod bad_trees;
 #[cfg(unix)]
+mod boot;
 mod cache;
 #[cfg(unix)]
 mod corpus;

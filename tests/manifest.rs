@@ -322,21 +322,6 @@ fn an_unknown_package_is_named_with_its_requirer_and_a_near_name() {
 }
 
 #[test]
-fn what_is_not_done_yet_gives_one_note_however_many_packages_ask_for_it() {
-    let world = World::new();
-    for name in ["a", "b"] {
-        PackageBuilder::new(&format!("org.example/{name}"), "1.0.0")
-            .manifest_extra("[boot]\nsource = \"boot.md\"\n")
-            .file("boot.md", "boot\n")
-            .publish(&world.registry());
-    }
-    world.require(&[("org.example/a", "^1"), ("org.example/b", "^1")]);
-    let run = vibe(&world, &["install"]).expect(0);
-    let notes = run.stderr.lines().filter(|line| line.contains("boot"));
-    assert_eq!(notes.count(), 1, "{}", run.stderr);
-}
-
-#[test]
 fn a_package_is_added_with_a_caret_an_exact_or_its_stated_constraint_and_comments_stay() {
     let world = World::new();
     for (name, version) in [

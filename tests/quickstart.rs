@@ -73,7 +73,7 @@ fn the_quickstart_runs_as_the_readme_says() {
     );
     let summary = read(slot.join("report/summary.txt"));
     assert!(summary.contains("     1  .sh\n"), "{summary}");
-    assert!(summary.ends_with("     4  in all\n"), "{summary}");
+    assert!(summary.ends_with("     5  in all\n"), "{summary}");
 
     let before = TreeSnapshot::of(&project);
     let second = install(&world, &quickstart);

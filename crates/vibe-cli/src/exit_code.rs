@@ -98,6 +98,7 @@ fn of_kind(kind: FindingKind) -> u8 {
         | FindingKind::Type
         | FindingKind::Slot
         | FindingKind::Record
+        | FindingKind::Projection
         | FindingKind::Integrity => INTEGRITY,
     }
 }

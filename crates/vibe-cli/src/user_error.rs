@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use vibe_core::PackageId;
 use vibe_core::formats::diagnostic::{Diagnostic, Position};
 use vibe_core::formats::lock::LockError;
+use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
-use vibe_core::text::{escape, nearest};
+use vibe_core::text::{escape, nearest, shell_quote};
 use vibe_install::{
-    FetchError, GitError, Guard, HookRecord, InstallError, ReadError, SlotError, StoreError,
-    Unsolved,
+    BLOCK_BEGIN, BLOCK_END, EditError, FetchError, GitError, Guard, HookRecord, InstallError,
+    ProjectedFault, ReadError, SlotError, StoreError, Unsolved,
 };
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
@@ -135,6 +136,10 @@ impl UserError {
 }
 
 /// The kind and the exit code of an error.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a line for each way to fail, so that none is forgotten"
+)]
 fn classify(error: &InstallError) -> (&'static str, u8) {
     match error {
         InstallError::NoProject { .. } | InstallError::NoStart { .. } => ("no-project", USAGE),
@@ -143,6 +148,14 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Manifest { .. } => ("manifest", USAGE),
         InstallError::ChangedMeanwhile { .. } => ("changed-meanwhile", FAILED),
         InstallError::NotYet { .. } => ("not-supported", FAILED),
+        InstallError::ReadProjections { source } => ("projections", read_code(source, INTEGRITY)),
+        InstallError::Projections { .. } => ("projections", INTEGRITY),
+        InstallError::BootText { .. } => ("boot-text", FAILED),
+        InstallError::ProjectedPath { .. } => ("projected-path", FAILED),
+        InstallError::Project { source, .. } => match source {
+            EditError::Markers { .. } => ("markers", FAILED),
+            EditError::Foreign { .. } => ("foreign-file", FAILED),
+        },
         InstallError::ReadLock { source } => ("read-lock", read_code(source, INTEGRITY)),
         InstallError::LockText { .. } => ("lock", INTEGRITY),
         InstallError::NoLock { .. } => ("no-lock", FAILED),
@@ -382,6 +395,11 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Reentrant { .. }
         | InstallError::ChangedMeanwhile { .. }
         | InstallError::Interrupted => run_hint(error, paste),
+        InstallError::ReadProjections { .. }
+        | InstallError::Projections { .. }
+        | InstallError::BootText { .. }
+        | InstallError::ProjectedPath { .. }
+        | InstallError::Project { .. } => projection_hint(error, paste),
         InstallError::Manifest { .. }
         | InstallError::ReadScript { .. }
         | InstallError::ReadEvidence { .. }
@@ -440,6 +458,47 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What helps where something cannot be written for agents to see.
+fn projection_hint(error: &InstallError, paste: &Paste) -> Option<String> {
+    match error {
+        InstallError::Projections {
+            source: ProjectionsError::Newer { .. },
+        } => Some(NEWER.to_owned()),
+        InstallError::Projections { .. } => Some(format!(
+            "restore it from version control, or let vibe make it anew: {}",
+            paste.line(&["verify", "--repair"])
+        )),
+        InstallError::BootText { id, fault, .. } => Some(match &**fault {
+            ProjectedFault::Missing => format!(
+                "a package has to ship the text that its `[boot]` names, or make it in pre-install; \
+                 if it was removed here: {}",
+                paste.line(&["reinstall", id.as_str()])
+            ),
+            _ => format!("mend it in {id}; a boot text is a regular file of UTF-8, at most 1 MiB"),
+        }),
+        InstallError::ProjectedPath { path, .. } => Some(format!(
+            "put a regular file there, or move it away: {}",
+            move_aside(path)
+        )),
+        InstallError::Project {
+            root,
+            source: EditError::Foreign { path },
+        } => Some(format!("move it away: {}", move_aside(&path.under(root)))),
+        InstallError::Project { .. } => Some(format!(
+            "between `{BLOCK_BEGIN}` and `{BLOCK_END}`, each once on a line of its own, stands what vibe \
+             writes: put the missing one back, or remove both"
+        )),
+        _ => None,
+    }
+}
+
+/// The command that renames `path`.
+fn move_aside(path: &Path) -> String {
+    let from = path.to_string_lossy();
+    let to = format!("{from}.mine");
+    format!("mv -- {} {}", shell_quote(&from), shell_quote(&to))
 }
 
 fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {

@@ -16,6 +16,8 @@ pub const MANIFEST_BYTES: u64 = 1 << 20;
 pub const LOCK_BYTES: u64 = 32 << 20;
 /// Bytes of a slot record, a `.tree` file or the machine state: 200,000 rows fit.
 pub const RECORD_BYTES: u64 = 256 << 20;
+/// Bytes of one package's boot text: an agent reads all of it in every session.
+pub const BOOT_BYTES: u64 = 1 << 20;
 /// Nesting of arrays and tables in a manifest, so that no parser recurses without end.
 pub const NESTING_DEPTH: usize = 64;
 /// Bytes of all files of one package (the default; configurable).

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use vibe_core::formats::state::{CloneState, CloneStatus};
-use vibe_core::hook::PhaseState;
+use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::plan::{CheckOut, Extent, HookDecision, RemoveClone, RunHook, Step};
 use vibe_core::{Cancellation, Event, Observer, SlotName};
 use vibe_fs::{Durability, EntryKind};
@@ -64,8 +64,9 @@ impl<'a> Execution<'a> {
         if steps.is_empty() {
             return Ok(());
         }
-        let running: Vec<&SlotName> = self
-            .due_hooks(None)
+        let running: Vec<&SlotName> = Phase::ALL
+            .into_iter()
+            .flat_map(|phase| self.due_hooks(phase))
             .filter(|hook| hook.decision == HookDecision::Run)
             .map(|hook| &hook.slot)
             .collect();

@@ -9,6 +9,7 @@ use vibe_slot::redo::{self, Redo, RedoFile};
 
 use crate::error::InstallError;
 use crate::project::{LockFile, Project};
+use crate::projection::forget;
 
 /// Why a commit failed.
 #[derive(Debug)]
@@ -48,6 +49,13 @@ impl Commit {
         }
     }
 
+    /// The same with `files` outside the slots, which the run projects.
+    pub(crate) fn with(&self, files: impl IntoIterator<Item = RedoFile>) -> Self {
+        let mut commit = self.clone();
+        commit.files.extend(files);
+        commit
+    }
+
     /// Whether nothing switches.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -80,13 +88,14 @@ impl Commit {
         self.files.iter().any(|file| file.path.as_str() == name)
     }
 
-    /// Writes the redo file, from which instant the run counts, and applies it.
+    /// Writes the redo file, from which instant the run counts, and applies it. Returns the projected
+    /// files that somebody changed meanwhile, which are left and no longer recorded.
     ///
     /// # Errors
     /// [`CommitError::Before`]: the manifest is not as it was read, another file is neither as
     /// before nor as after, or the redo file could not be written. [`CommitError::After`]: a file
     /// call failed later.
-    pub(crate) fn apply(&self, project: &Project) -> Result<(), CommitError> {
+    pub(crate) fn apply(&self, project: &Project) -> Result<Vec<RelPath>, CommitError> {
         let now = project
             .bytes_of(MANIFEST_NAME)
             .map(|bytes| Sha256Digest::of(&bytes));
@@ -94,7 +103,7 @@ impl Commit {
             return Err(changed_meanwhile(project.root.join(MANIFEST_NAME)));
         }
         if self.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let redo = Redo {
             files: self.files.clone(),
@@ -106,13 +115,13 @@ impl Commit {
                 Err(_) => CommitError::After(error.into()),
             });
         }
-        match redo::apply(&project.layout, &redo) {
-            Ok(applied) => match applied.dropped {
-                None => Ok(()),
-                Some(path) => Err(changed_meanwhile(path.under(&project.root))),
-            },
-            Err(error) => Err(CommitError::After(error.into())),
+        let applied = redo::apply(&project.layout, &redo);
+        let applied = applied.map_err(|error| CommitError::After(error.into()))?;
+        if let Some(path) = applied.dropped {
+            return Err(changed_meanwhile(path.under(&project.root)));
         }
+        forget(project, &applied.left).map_err(CommitError::After)?;
+        Ok(applied.left)
     }
 }
 

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::lock::LockError;
+use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
 use vibe_core::hook::Phase;
 use vibe_core::text::escape;
-use vibe_core::{Constraint, PackageId, SlotName, TreeId, Version};
+use vibe_core::{Constraint, PackageId, RelPath, SlotName, TreeId, Version};
 use vibe_fetch::FetchError;
 use vibe_fs::error::shown;
-use vibe_fs::{FsError, ReadError};
+use vibe_fs::{EntryKind, FsError, ReadError};
 use vibe_git::{CacheError, GitError};
 use vibe_plan::clone_plan::Guard;
 use vibe_plan::selection::{ScriptError, SelectionError};
+use vibe_projection::edits::EditError;
 use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
 use vibe_store::{Damage, StoreError};
@@ -65,6 +67,48 @@ pub enum InstallError {
     ChangedMeanwhile {
         /// The file.
         path: PathBuf,
+    },
+    /// The record of projected paths could not be read.
+    #[error("vibedeps/.projections.toml cannot be read")]
+    ReadProjections {
+        /// Why.
+        source: ReadError,
+    },
+    /// The record of projected paths is wrong.
+    #[error("vibedeps/.projections.toml is not valid")]
+    Projections {
+        /// What and where.
+        source: ProjectionsError,
+    },
+    /// A package's boot text cannot be shown to agents.
+    #[error("the boot text {path} of {id} {version} cannot be used")]
+    BootText {
+        /// The package.
+        id: PackageId,
+        /// Its version.
+        version: Version,
+        /// Where its text lies in the package.
+        path: RelPath,
+        /// Why.
+        #[source]
+        fault: Box<ProjectedFault>,
+    },
+    /// What lies where vibe would write for agents cannot be used.
+    #[error("vibe cannot write {}", shown(path))]
+    ProjectedPath {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        fault: Box<ProjectedFault>,
+    },
+    /// What is to be written for agents meets something of somebody else's.
+    #[error("{source}")]
+    Project {
+        /// The root of the project.
+        root: PathBuf,
+        /// What.
+        source: EditError,
     },
     /// Something that this version of vibe does not do yet.
     #[error("{what} in {} is not supported by this version of vibe", shown(path))]
@@ -671,4 +715,32 @@ fn guards_text(guards: &[Guard]) -> String {
         slots.join(", "),
         if slots.len() == 1 { "has" } else { "have" }
     )
+}
+
+/// What is wrong with a text that agents shall read, or with the place for it.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectedFault {
+    /// It is not there.
+    #[error("it is not in the package")]
+    Missing,
+    /// It is no text.
+    #[error("{0}")]
+    Text(Diagnostic),
+    /// It is too long for an agent to read.
+    #[error("it is larger than 1 MiB")]
+    TooLarge,
+    /// It is, or is reached through, something that is no file or directory.
+    #[error("{path} is {}", kind.as_str())]
+    Blocked {
+        /// What is in the way.
+        path: RelPath,
+        /// What it is.
+        kind: EntryKind,
+    },
+    /// The package could not be read.
+    #[error("it cannot be read from the package: {0}")]
+    Payload(Box<dyn std::error::Error + Send + Sync>),
+    /// A file call failed.
+    #[error(transparent)]
+    Fs(#[from] FsError),
 }

@@ -30,6 +30,7 @@ use crate::evidence::{milliseconds, prune_runs, run_name, time_text, write_run};
 use crate::fetch::Payload;
 use crate::planning::{Planned, contents_of};
 use crate::project::Project;
+use crate::projection::{Moment, Projected, project};
 use crate::run_record::{HookOutcome, HookRecord, RunRecord};
 use crate::settings::Context;
 use crate::wording::step_line;
@@ -56,6 +57,9 @@ pub(crate) struct Execution<'a> {
     is_state_saved: bool,
     /// What works on in-place slots.
     pub(crate) clones: Clones<'a>,
+    projected: Projected,
+    /// All of it is written.
+    is_projected: bool,
 }
 
 /// The row of a slot of either kind.
@@ -73,7 +77,9 @@ pub(crate) struct Executed {
     pub(crate) run: String,
     pub(crate) hooks: Vec<HookRecord>,
     pub(crate) done: Vec<Step>,
-    /// Nothing of it is left in staging.
+    /// What was written for agents to see.
+    pub(crate) projected: Projected,
+    /// Nothing of it is left in staging, and nothing that was to be written is not.
     pub(crate) is_tidy: bool,
 }
 
@@ -187,6 +193,8 @@ impl<'a> Execution<'a> {
             fallback: None,
             is_state_saved: true,
             clones: Clones::new(context, &project.layout),
+            projected: Projected::default(),
+            is_projected: true,
         }
     }
 
@@ -231,7 +239,8 @@ impl<'a> Execution<'a> {
             run: self.run,
             hooks: self.hooks,
             done: self.done,
-            is_tidy,
+            projected: self.projected,
+            is_tidy: is_tidy && self.is_projected,
         })
     }
 
@@ -242,18 +251,20 @@ impl<'a> Execution<'a> {
             HookRow::Clone(state) => drop(self.state.clones.insert(row.0, state)),
         }
         self.save_state(Durability::Synced)?;
-        for hook in self.due_hooks(None) {
+        for hook in self.due_hooks(Phase::PreInstall) {
             let record = self.hook(hook)?;
             match record.outcome {
                 HookOutcome::Interrupted => return Err(InstallError::Interrupted),
                 HookOutcome::Ran => self.done.push(Step::RunHook(hook.clone())),
-                HookOutcome::Failed if record.phase == Phase::PreInstall => {
-                    return Err(self.pre_install_error(record, Vec::new()));
-                }
-                HookOutcome::Failed | HookOutcome::Skipped | HookOutcome::Declined => {}
+                HookOutcome::Failed => return Err(self.pre_install_error(record, Vec::new())),
+                HookOutcome::Skipped | HookOutcome::Declined => {}
             }
         }
-        Ok(())
+        let nothing = Commit::new(self.project, None, None, None);
+        if let Err(stop) = self.project_and_commit(&nothing) {
+            return Err(self.stop_before_commit(stop));
+        }
+        self.post_install()
     }
 
     fn phases(&mut self, commit: &Commit) -> Result<(), InstallError> {
@@ -315,7 +326,7 @@ impl<'a> Execution<'a> {
         }
         self.settle_rows()?;
         self.tell_fallback();
-        for hook in self.due_hooks(Some(Phase::PreInstall)) {
+        for hook in self.due_hooks(Phase::PreInstall) {
             self.check_cancelled()?;
             let record = self.hook(hook)?;
             match record.outcome {
@@ -326,10 +337,25 @@ impl<'a> Execution<'a> {
             }
         }
         self.check_cancelled()?;
-        commit.apply(self.project).map_err(|error| match error {
+        self.project_and_commit(commit)
+    }
+
+    /// Projects what the slots, prepared, give agents to see, and switches to it with `commit`.
+    fn project_and_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
+        let projected = project(self.project, self.planned, Moment::Prepared(&self.state))?;
+        let commit = commit.with(projected.files.iter().cloned());
+        let left = commit.apply(self.project).map_err(|error| match error {
             CommitError::Before(error) => Stop::Failed(error),
             CommitError::After(error) => Stop::Committed(error),
-        })
+        })?;
+        for path in &left {
+            let text =
+                format!("{path} changed while vibe worked and is left; run vibe install again");
+            self.context.observer.observe(&Event::Warning(text));
+        }
+        self.is_projected = left.is_empty();
+        self.projected = projected;
+        Ok(())
     }
 
     /// Every row that the plan asks for, written before the first byte of payload changes, and
@@ -543,20 +569,17 @@ impl<'a> Execution<'a> {
         self.save_state(Durability::Unsynced)
     }
 
-    /// The hooks of the plan, of one phase or of all.
-    pub(crate) fn due_hooks(
-        &self,
-        phase: Option<Phase>,
-    ) -> impl Iterator<Item = &'a RunHook> + use<'a> {
+    /// The hooks of the plan, of one phase.
+    pub(crate) fn due_hooks(&self, phase: Phase) -> impl Iterator<Item = &'a RunHook> + use<'a> {
         let hooks = self.planned.plan.steps.iter();
         hooks.filter_map(move |step| match step {
-            Step::RunHook(hook) if phase.is_none_or(|phase| hook.phase == phase) => Some(hook),
+            Step::RunHook(hook) if hook.phase == phase => Some(hook),
             _ => None,
         })
     }
 
     fn post_install(&mut self) -> Result<(), InstallError> {
-        for hook in self.due_hooks(Some(Phase::PostInstall)) {
+        for hook in self.due_hooks(Phase::PostInstall) {
             self.check_cancelled()?;
             let record = self.hook(hook)?;
             match record.outcome {
@@ -592,6 +615,7 @@ impl<'a> Execution<'a> {
         if self.state != before {
             self.save_state(Durability::Unsynced)?;
         }
+        vibe_fs::remove_empty_directory(&self.project.layout.boot())?;
         self.write_support_files(&self.planned.lock)?;
         Ok(())
     }

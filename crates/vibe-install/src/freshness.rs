@@ -17,9 +17,11 @@ use vibe_slot::in_place::head_file;
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
+use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::planning::{Planned, record_path};
 use crate::project::Project;
+use crate::projection::Projected;
 use crate::settings::Context;
 
 /// What the last run in which all was well left to remember.
@@ -74,13 +76,13 @@ pub(crate) fn remember(
 
 /// Writes what the next run may remember. Only for a run in which all that it did is well; while
 /// any hook is owed there is work to do, and nothing is written.
-/// `manifest` is the digest that the manifest has since the run: another one is somebody's edit,
-/// which no run has seen.
+/// A manifest that is not as `commit` left it was edited, and no run has seen that.
 pub(crate) fn write(
     context: &Context<'_>,
     project: &Project,
     planned: &Planned,
-    manifest: Option<Sha256Digest>,
+    projected: &Projected,
+    commit: &Commit,
 ) -> Result<(), InstallError> {
     let known = state_file::load(&project.layout)?;
     let slots = known.slots.values().map(|row| &row.phases);
@@ -94,13 +96,14 @@ pub(crate) fn write(
     }
     let state = &project.layout.slots_file();
     let watched_manifest = watch(&project.root, MANIFEST_NAME)?;
-    if watched_manifest.sha256 != manifest {
+    if watched_manifest.sha256 != commit.manifest_after() {
         return Ok(());
     }
     let mut paths = vec![LOCK_NAME.to_owned(), relative(&project.root, state)];
     for file in project.layout.support_files() {
         paths.push(relative(&project.root, &file));
     }
+    paths.extend(projected.watched.iter().cloned());
     let mut listings = BTreeMap::new();
     for package in &planned.lock.packages {
         let slot = package.slot();
@@ -133,6 +136,7 @@ pub(crate) fn write(
         held_hooks: phases.contains(&PhaseState::Skipped),
         watched,
         listings,
+        boot: projected.boot.clone(),
     };
     Ok(fresh.write(&project.layout)?)
 }
@@ -222,6 +226,7 @@ mod tests {
                 sha256: Some(Sha256Digest::of(remembered.as_bytes())),
             }],
             listings: BTreeMap::new(),
+            boot: Vec::new(),
         };
         fresh.write(&project.layout).unwrap();
         let read = || fresh::read(&project.layout, "1").unwrap();

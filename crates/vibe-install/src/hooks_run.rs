@@ -13,8 +13,9 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::{in_place, state_file};
 
 use crate::clones::fetch_clone;
+use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::execution::{Execution, HookRow};
+use crate::execution::{Executed, Execution, HookRow};
 use crate::fetch::{FetchOptions, Fetched, as_placed, fetch};
 use crate::freshness;
 use crate::install::hook_gate;
@@ -103,12 +104,7 @@ pub fn hooks_run(
         ..Planned::default()
     };
     tell_notes(context, &planned, &gate);
-    let memory = freshness::remember(context, &project, gate.decision())?;
-    let was_fresh = memory.is_some_and(|memory| memory.is_fresh);
-    let executed = Execution::new(context, &project, &planned).run_hooks_only((slot, row))?;
-    if was_fresh {
-        freshness::write(context, &project, &planned, project.manifest_digest)?;
-    }
+    let executed = execute(context, &project, &planned, (slot, row), gate.decision())?;
     drop(opened);
     Ok(RunReport {
         plan: planned.plan.clone(),
@@ -116,9 +112,28 @@ pub fn hooks_run(
         run: Some(executed.run),
         hooks: executed.hooks,
         done: executed.done,
+        projected: executed.projected.edits,
         packages: package_summaries(&project, &planned.lock)?,
         ..RunReport::default()
     })
+}
+
+/// Runs the hooks of the plan. What was remembered before is remembered anew.
+fn execute(
+    context: &Context<'_>,
+    project: &Project,
+    planned: &Planned,
+    row: (SlotName, HookRow),
+    decision: HookDecision,
+) -> Result<Executed, InstallError> {
+    let memory = freshness::remember(context, project, decision)?;
+    let was_fresh = memory.is_some_and(|memory| memory.is_fresh);
+    let executed = Execution::new(context, project, planned).run_hooks_only(row)?;
+    if was_fresh && executed.is_tidy {
+        let commit = Commit::new(project, None, None, None);
+        freshness::write(context, project, planned, &executed.projected, &commit)?;
+    }
+    Ok(executed)
 }
 
 /// A package whose hooks are asked for.
@@ -251,6 +266,8 @@ fn planned_package(target: Target, record: SlotRecord, fetched: Fetched) -> Plan
     PlannedPackage {
         target,
         tree: record.tree.id(),
+        boot: fetched.package.boot.clone(),
+        is_remembered: false,
         fetched: Some(fetched),
         record: Some(record),
         unusable_record: false,

@@ -14,6 +14,7 @@ use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
 use crate::package_store::{StoreInUse, open_store};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
+use crate::projection::{self, Moment};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, Targets, resolve_anew, resolve_targets};
@@ -268,7 +269,9 @@ pub(crate) fn finish(
         manifest_changed: commit.changes_manifest(),
         ..RunReport::default()
     };
+    let projected = projection::project(project, planned, Moment::Planned)?;
     let idle = commit.is_empty()
+        && projected.files.is_empty()
         && !planned.plan.steps.iter().any(Step::is_work)
         && planned.unusable_leftovers.is_empty()
         && !has_stale_rows(planned)
@@ -276,6 +279,7 @@ pub(crate) fn finish(
     report.up_to_date = idle;
     if ending.dry_run {
         tell_guards(context, planned, ending.force);
+        report.projected = projected.edits;
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
     }
@@ -289,7 +293,7 @@ pub(crate) fn finish(
                 context.observer.observe(&Event::Note(text.to_owned()));
             }
             if ending.remember && is_tidy {
-                freshness::write(context, project, planned, commit.manifest_after())?;
+                freshness::write(context, project, planned, &projected, commit)?;
             }
         }
         report.packages = package_summaries(project, &planned.lock)?;
@@ -301,9 +305,13 @@ pub(crate) fn finish(
     report.run = Some(executed.run);
     report.hooks = executed.hooks;
     report.done = executed.done;
-    if ending.remember && executed.is_tidy {
-        freshness::write(context, project, planned, commit.manifest_after())?;
+    for note in &executed.projected.notes {
+        context.observer.observe(&Event::Note(note.clone()));
     }
+    if ending.remember && executed.is_tidy {
+        freshness::write(context, project, planned, &executed.projected, commit)?;
+    }
+    report.projected = executed.projected.edits;
     report.packages = package_summaries_done(project, planned)?;
     Ok(report)
 }

@@ -25,6 +25,7 @@ mod opening;
 mod package_store;
 mod planning;
 mod project;
+mod projection;
 mod repair;
 mod report;
 mod repositories;
@@ -36,6 +37,7 @@ mod summary;
 mod target;
 mod update;
 mod verify;
+mod verify_projections;
 pub mod wording;
 
 pub use additions::{Additions, GitAddition};
@@ -44,7 +46,7 @@ pub use cache::{
     CachedGitRepository, CachedTree, DamagedCacheTree, cache_clean, cache_gc, cache_list,
     cache_path, cache_verify,
 };
-pub use error::{InstallError, Unsolved};
+pub use error::{InstallError, ProjectedFault, Unsolved};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};
 pub use inspect::{hooks_list, hooks_log, list, runs_list, runs_show};
@@ -66,5 +68,7 @@ pub use vibe_git::{CacheError, GitError};
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_plan::clone_plan::Guard;
+pub use vibe_projection::block::{BEGIN as BLOCK_BEGIN, END as BLOCK_END};
+pub use vibe_projection::edits::EditError;
 pub use vibe_slot::SlotError;
 pub use vibe_store::{Damage, StoreError};

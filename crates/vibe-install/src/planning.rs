@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Materialization, Package, Reading};
+use vibe_core::formats::manifest::{
+    Boot, MANIFEST_NAME, Manifest, Materialization, Package, Reading,
+};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
@@ -26,7 +28,7 @@ use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::{Desired, Found, SlotOptions, SlotPlan, assemble, plan_slot};
 use vibe_resolver::lock_check::{LockProblem, Requirer};
 use vibe_slot::examine::examine;
-use vibe_slot::fresh::FreshFile;
+use vibe_slot::fresh::{BootRow, FreshFile};
 use vibe_slot::layout::{is_clone, list_slots};
 use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
@@ -88,6 +90,10 @@ pub(crate) struct PlannedPackage {
     pub unusable_record: bool,
     /// What its clone has to show, if it is placed as one and the plan needs to know.
     pub clone: Option<PlannedClone>,
+    /// The boot text that its manifest declares.
+    pub boot: Option<Boot>,
+    /// Nothing of it was opened, since it is as it was when all was well.
+    pub is_remembered: bool,
 }
 
 /// The plan and what it was made from.
@@ -115,6 +121,8 @@ pub(crate) struct Planned {
     pub giving_way: BTreeSet<SlotName>,
     /// In-place slots that are not there yet.
     pub new_clones: BTreeSet<SlotName>,
+    /// The boot text as it was when all was well; `None` where that is not remembered.
+    pub boot_before: Option<Vec<BootRow>>,
 }
 
 /// What lies in `vibedeps/` beside the slots of this project.
@@ -247,6 +255,7 @@ pub(crate) fn plan(
         guards,
         giving_way,
         new_clones,
+        boot_before: request.memory.map(|memory| memory.fresh.boot.clone()),
     };
     check_path_lengths(project, &planned)?;
     Ok(planned)
@@ -381,6 +390,14 @@ struct Look {
     is_new_clone: bool,
 }
 
+/// A slot that was planned without its source.
+struct Quiet {
+    tree: TreeId,
+    part: SlotPlan,
+    boot: Option<Boot>,
+    is_remembered: bool,
+}
+
 /// What was found of one slot without looking inside.
 struct Survey {
     present: bool,
@@ -462,7 +479,16 @@ impl Surveyor<'_> {
             && is_remembered(layout, slot, &origin.commit, row, options.decision)
         {
             let plan = plan_in_place(&desired, FoundClone::Remembered, row, &options);
-            return Ok((planned_clone_package(target, None), plan));
+            let boot = match self.request.memory {
+                Some(memory) => boot_in(memory, slot),
+                None => clone_boot(layout, slot)?,
+            };
+            let package = PlannedPackage {
+                boot,
+                is_remembered: self.request.memory.is_some(),
+                ..planned_clone_package(target, None)
+            };
+            return Ok((package, plan));
         }
         let fetched = fetch_clone(target, origin, &self.fetch_options())?;
         desired.hooks = &fetched.0.hooks;
@@ -497,8 +523,13 @@ impl Surveyor<'_> {
     ) -> Result<(PlannedPackage, SlotPlan), InstallError> {
         let state = self.state.slots.get(slot);
         let survey = self.survey(slot)?;
-        if let Some((tree, part)) = self.without_source(target, slot, state, &survey)? {
-            return Ok((planned_package(target, survey, tree, None), part));
+        if let Some(quiet) = self.without_source(target, slot, state, &survey)? {
+            let package = PlannedPackage {
+                boot: quiet.boot,
+                is_remembered: quiet.is_remembered,
+                ..planned_package(target, survey, quiet.tree, None)
+            };
+            return Ok((package, quiet.part));
         }
         // A linked slot stays one, and only the store's files can be linked.
         let link_mode = match state.map(|state| state.link_mode) {
@@ -517,15 +548,15 @@ impl Surveyor<'_> {
         Ok((package, part))
     }
 
-    /// What can be planned from lock, record and disk alone, with the slot's tree: a slot that is
-    /// as it was, of a package none of whose hooks is due.
+    /// What can be planned from lock, record and disk alone: a slot that is as it was, of a package
+    /// none of whose hooks is due.
     fn without_source(
         &self,
         target: &Target,
         slot: &SlotName,
         state: Option<&SlotState>,
         survey: &Survey,
-    ) -> Result<Option<(TreeId, SlotPlan)>, InstallError> {
+    ) -> Result<Option<Quiet>, InstallError> {
         let (Some(locked), Some(record)) = (&target.locked, &survey.record) else {
             return Ok(None);
         };
@@ -542,18 +573,29 @@ impl Surveyor<'_> {
                 state,
                 &self.options,
             );
-            return Ok(Some((tree, part)));
+            let memory = self.request.memory;
+            return Ok(Some(Quiet {
+                tree,
+                part,
+                boot: memory.and_then(|memory| boot_in(memory, slot)),
+                is_remembered: true,
+            }));
         }
         if !locked.install_hooks.is_empty() || state.is_some_and(|state| !state.is_plain()) {
             return Ok(None);
         }
         // A lock that hides its scripts does not make a package one without install hooks.
         let package = vouched(self.project, slot, record)?;
-        if package.is_none_or(|package| !package.hooks.scripts.is_empty()) {
+        let Some(package) = package.filter(|package| package.hooks.scripts.is_empty()) else {
             return Ok(None);
-        }
+        };
         let part = self.with_tree(target, slot, state, survey, None, &record.tree)?;
-        Ok(matches!(part.step, Step::Keep(_)).then_some((tree, part)))
+        Ok(matches!(part.step, Step::Keep(_)).then_some(Quiet {
+            tree,
+            part,
+            boot: package.boot,
+            is_remembered: false,
+        }))
     }
 
     /// Whether nothing of the slot's hooks is due, unfinished or unknown.
@@ -770,11 +812,33 @@ pub(crate) fn planned_clone_package(
     PlannedPackage {
         target: target.clone(),
         tree: fetched.as_ref().map_or(&nothing, Fetched::tree).id(),
+        boot: fetched
+            .as_ref()
+            .and_then(|found| found.package.boot.clone()),
+        is_remembered: false,
         fetched,
         record: None,
         unusable_record: false,
         clone,
     }
+}
+
+/// The boot text of the package in `slot`, as it is remembered.
+fn boot_in(memory: &FreshFile, slot: &SlotName) -> Option<Boot> {
+    let directory = slot.directory();
+    let mut rows = memory.fresh.boot.iter();
+    let row = rows.find(|row| row.slot == directory)?;
+    Some(Boot {
+        source: row.source.clone(),
+        is_static: row.is_static,
+        when: row.when.clone(),
+    })
+}
+
+/// The boot text that the manifest in the clone `slot` declares.
+pub(crate) fn clone_boot(layout: &Layout, slot: &SlotName) -> Result<Option<Boot>, InstallError> {
+    let manifest = crate::sources::read_manifest(&layout.slot(slot))?;
+    Ok(manifest.package.and_then(|package| package.boot))
 }
 
 /// How the record of `slot` is spelled in what we remember: relative to the project root.
@@ -874,6 +938,10 @@ fn planned_package(
     PlannedPackage {
         target: target.clone(),
         tree,
+        boot: fetched
+            .as_ref()
+            .and_then(|found| found.package.boot.clone()),
+        is_remembered: false,
         fetched,
         record: survey.record,
         unusable_record: survey.unusable_record,

@@ -15,6 +15,7 @@ use crate::opening::{open, refuse_reentry};
 use crate::package_store::open_store;
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::Project;
+use crate::projection::set_aside_unusable;
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{lock_error, lock_problems, targets_of_lock};
@@ -48,6 +49,7 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     let in_use = open_store(context.settings, &project, false)?;
     let opened = open(context, &project)?;
     let project = Project::require(&project.root)?;
+    set_aside_unusable(context, &project)?;
     let lock = project.require_lock()?;
     check_installed(&lock.lock, &request.packages)?;
     let requires = &project.manifest.requires;

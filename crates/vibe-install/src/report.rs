@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use vibe_core::formats::state::LinkMode;
 use vibe_core::hook::{Phase, PhaseState};
-use vibe_core::plan::{PlacePlan, Step};
+use vibe_core::plan::{PlacePlan, ProjectEdit, Step};
 use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, TreeId};
 
 use crate::moves::PackageMove;
@@ -32,6 +32,8 @@ pub struct RunReport {
     /// Who holds install hooks back in this run, in words, if anybody does.
     #[serde(skip)]
     pub held_by: Option<&'static str>,
+    /// What was, or would be, written for agents to see, outside the slots.
+    pub projected: Vec<ProjectEdit>,
     /// `vibe.lock` was, or would be, written.
     pub lock_changed: bool,
     /// `vibe.toml` was, or would be, written.
@@ -139,7 +141,7 @@ pub struct Finding {
     pub package: Option<PackageId>,
     /// The slot, where it is about one.
     pub slot: Option<SlotName>,
-    /// The path inside the slot, where it is about one.
+    /// The path, where it is about one: inside the slot, or else in the project.
     pub path: Option<RelPath>,
     /// What kind of fault it is.
     pub kind: FindingKind,
@@ -167,6 +169,8 @@ pub enum FindingKind {
     Lock,
     /// The lock names another place or content than the manifest or source.
     Integrity,
+    /// What was written for agents to see is not as it was written, or not what the packages ask for.
+    Projection,
     /// Hooks are owed, or a package with hooks is not prepared on this machine.
     Hooks,
 }

@@ -10,7 +10,7 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::{SlotError, in_place, state_file};
 
 use crate::error::InstallError;
-use crate::planning::{Planned, PlannedPackage};
+use crate::planning::Planned;
 use crate::project::Project;
 use crate::report::{PackageSummary, PhaseSummary, link_mode_name};
 use crate::settings::{Context, WantedLinkMode};
@@ -127,7 +127,6 @@ fn summary_of(locked: &LockedPackage, state: &MachineState) -> PackageSummary {
 pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) {
     let note = |text: String| context.observer.observe(&Event::Note(text));
     let warn = |text: String| context.observer.observe(&Event::Warning(text));
-    tell_not_yet(planned, &note);
     tell_not_linked(context, planned, &note);
     for package in planned.packages.values() {
         let Some(fetched) = &package.fetched else {
@@ -188,27 +187,6 @@ fn tell_not_linked(context: &Context<'_>, planned: &Planned, note: &dyn Fn(Strin
         note(format!(
             "placed as copies and not linked, since install hooks write: {}",
             names.join(", ")
-        ));
-    }
-}
-
-/// What this version of vibe does not do yet, said once for all packages.
-fn tell_not_yet(planned: &Planned, note: &dyn Fn(String)) {
-    let names = |wanted: &dyn Fn(&PlannedPackage) -> bool| -> Vec<&str> {
-        let packages = planned.packages.values().filter(|package| wanted(package));
-        packages.map(|package| package.target.id.as_str()).collect()
-    };
-    let of = |package: &PlannedPackage, test: &dyn Fn(&crate::fetch::Fetched) -> bool| {
-        package.fetched.as_ref().is_some_and(test)
-    };
-    let with_boot = names(&|p| of(p, &|f| f.package.boot.is_some()));
-    if !with_boot.is_empty() {
-        let packages = match with_boot.len() {
-            1 => "1 package has".to_owned(),
-            count => format!("{count} packages have"),
-        };
-        note(format!(
-            "{packages} boot text, which this version of vibe does not write yet"
         ));
     }
 }

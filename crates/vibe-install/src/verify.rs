@@ -30,6 +30,7 @@ use crate::repositories::Repositories;
 use crate::resolution::lock_problems;
 use crate::settings::Context;
 use crate::sources::Sources;
+use crate::verify_projections::look_at_projections;
 
 /// Verifies `packages`, or everything where it is empty.
 pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyReport, InstallError> {
@@ -70,6 +71,7 @@ pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyRep
     }
     if packages.is_empty() {
         look_at_leftovers(&project, &lock, &mut report)?;
+        look_at_projections(&project, &lock, &state, &mut report)?;
     }
     Ok(report)
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use vibe_core::Sha256Digest;
 use vibe_core::limits::{FILE_BYTES, RECORD_BYTES};
 use vibe_core::text::escape;
+use vibe_core::{RelPath, Sha256Digest};
 use vibe_fs::{Durability, EntryKind, Stat, stat_of};
 
 use crate::clock::is_settled;
@@ -37,6 +37,25 @@ pub struct Fresh {
     /// The files of each path source, by the root as the manifest states it, so that a new file
     /// is noticed.
     pub listings: BTreeMap<String, Vec<String>>,
+    /// The boot text of the installed packages, in its order: what no slot has to be opened for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boot: Vec<BootRow>,
+}
+
+/// The boot text of one package, as its manifest declares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootRow {
+    /// The directory of its slot, relative to `vibedeps/`.
+    pub slot: String,
+    /// Where its text lies in the slot.
+    pub source: RelPath,
+    /// It is compiled in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", rename = "static")]
+    pub is_static: bool,
+    /// When it is to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
 }
 
 /// One path that a run depends on.
@@ -292,6 +311,12 @@ mod tests {
                 watch(&world, "lock", true),
             ],
             listings: listings(&["a"]),
+            boot: vec![BootRow {
+                slot: "org.a.x/1.0.0".to_owned(),
+                source: RelPath::new("boot.md").unwrap(),
+                is_static: true,
+                when: None,
+            }],
         };
         fresh.write(&world.layout).unwrap();
         let file = read(&world.layout, "1.0.0").unwrap();

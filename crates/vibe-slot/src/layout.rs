@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use vibe_core::SlotName;
 use vibe_core::formats::lock::LOCK_NAME;
 use vibe_core::formats::manifest::MANIFEST_NAME;
+use vibe_core::formats::projections::PROJECTIONS_NAME;
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::relative_path::RECORD_NAME;
 use vibe_fs::error::shown;
@@ -20,13 +21,15 @@ pub const STATE_NAME: &str = ".state";
 const ATTRIBUTES_NAME: &str = ".gitattributes";
 /// The file in `vibedeps/` that says what version control leaves out.
 const IGNORE_NAME: &str = ".gitignore";
+/// The directory in `vibedeps/` for compiled boot text.
+const BOOT_NAME: &str = "boot";
 /// Names in `vibedeps/` that are no packages.
 const OWN_NAMES: [&str; 5] = [
     ATTRIBUTES_NAME,
     IGNORE_NAME,
-    ".projections.toml",
+    PROJECTIONS_NAME,
     STATE_NAME,
-    "boot",
+    BOOT_NAME,
 ];
 
 /// The paths of one project.
@@ -84,6 +87,16 @@ impl Layout {
     /// The files that [`write_support_files`] writes.
     pub fn support_files(&self) -> [PathBuf; 2] {
         [ATTRIBUTES_NAME, IGNORE_NAME].map(|name| self.vibedeps().join(name))
+    }
+
+    /// The record of projected paths.
+    pub fn projections(&self) -> PathBuf {
+        self.vibedeps().join(PROJECTIONS_NAME)
+    }
+
+    /// Where boot text is compiled.
+    pub fn boot(&self) -> PathBuf {
+        self.vibedeps().join(BOOT_NAME)
     }
 
     /// The redo file.

@@ -110,7 +110,7 @@ fn hook_part(hook: &FailedHook) -> HookPart<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::testing::{finding, hook, id, package};
+    use crate::render::testing::{edit, finding, hook, id, package};
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
     use vibe_core::Tree;
@@ -247,6 +247,7 @@ mod tests {
         check("error\n", &failed["error"]);
         check("The result of install", RunReport::default());
         check("A package\n", package("org.example/a", "1.0.0"));
+        check("A projected file\n", edit("AGENTS.md"));
         check("An install hook record\n", full_hook());
         check("The result of verify\n", VerifyReport::default());
         check(

@@ -1,7 +1,9 @@
 //! What a run would do, in the order it would.
 
 use vibe_core::hook::Phase;
-use vibe_core::plan::{FileChange, HookDecision, RunHook, SlotReason, Step, WriteReason};
+use vibe_core::plan::{
+    FileChange, HookDecision, ProjectChange, ProjectEdit, RunHook, SlotReason, Step, WriteReason,
+};
 use vibe_core::text::escape;
 use vibe_install::RunReport;
 use vibe_install::wording::reason;
@@ -24,6 +26,7 @@ pub(crate) fn lines(report: &RunReport, verbose: bool) -> Vec<String> {
                 .map(|detail| format!("    {detail}")),
         );
     }
+    lines.extend(projected_lines(&report.projected));
     let files = [
         ("vibe.lock", report.lock_changed),
         ("vibe.toml", report.manifest_changed),
@@ -31,6 +34,27 @@ pub(crate) fn lines(report: &RunReport, verbose: bool) -> Vec<String> {
     let written = files.into_iter().filter(|(_, changed)| *changed);
     lines.extend(written.map(|(file, _)| format!("{} {file}", paint(CHANGED, "~"))));
     lines
+}
+
+/// A line for each file that is written for agents to see.
+pub(crate) fn projected_lines(edits: &[ProjectEdit]) -> Vec<String> {
+    let line = |edit: &ProjectEdit| {
+        let (style, sign) = match edit.change {
+            ProjectChange::Create => (ADDED, "+"),
+            ProjectChange::Change => (CHANGED, "~"),
+            ProjectChange::Remove => (REMOVED, "-"),
+        };
+        let remark = match edit.may_change {
+            true => "  (may change with what pre-install makes)",
+            false => "",
+        };
+        format!(
+            "{} {}{remark}",
+            paint(style, sign),
+            escape(edit.path.as_str())
+        )
+    };
+    edits.iter().map(line).collect()
 }
 
 /// The last line.
@@ -41,7 +65,8 @@ pub(crate) fn summary(report: &RunReport) -> String {
         .iter()
         .filter(|step| step.is_work() && !is_kept(step))
         .count();
-    match (steps, report.lock_changed || report.manifest_changed) {
+    let writes = report.lock_changed || report.manifest_changed || !report.projected.is_empty();
+    match (steps, writes) {
         (0, false) => nothing_to_do(report),
         (0, true) => "dry run: nothing was changed".to_owned(),
         _ => format!(

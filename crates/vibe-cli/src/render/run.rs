@@ -48,7 +48,10 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
     }
     match report.dry_run {
         true => lines.extend(plan::lines(report, view.verbose)),
-        false => lines.extend(package_lines(report, view.verbose)),
+        false => {
+            lines.extend(package_lines(report, view.verbose));
+            lines.extend(plan::projected_lines(&report.projected));
+        }
     }
     let last = match report.dry_run {
         true => plan::summary(report),
@@ -261,6 +264,7 @@ fn summary(report: &RunReport, elapsed: Duration) -> String {
         _ if !parts.is_empty() => parts.join(", "),
         (true, _) => "wrote vibe.lock".to_owned(),
         (false, true) => WROTE_MANIFEST.to_owned(),
+        _ if !report.projected.is_empty() => "wrote boot text".to_owned(),
         (false, false) => return nothing_to_do(report),
     };
     format!("{deeds} in {}", duration(elapsed))

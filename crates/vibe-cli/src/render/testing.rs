@@ -1,6 +1,7 @@
 //! Values that tests render.
 
 use vibe_core::hook::{HookReason, Phase};
+use vibe_core::plan::{ProjectChange, ProjectEdit};
 use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, Tree};
 use vibe_install::{Finding, FindingKind, HookOutcome, HookRecord, PackageSummary};
 
@@ -74,4 +75,15 @@ pub(crate) fn finding(package: &str, kind: FindingKind, message: &str) -> Findin
 /// `text` without styles.
 pub(crate) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
+}
+
+/// A file that a run starts.
+pub(crate) fn edit(name: &str) -> ProjectEdit {
+    ProjectEdit {
+        path: path(name),
+        change: ProjectChange::Create,
+        may_change: false,
+        before: None,
+        after: Some(String::new()),
+    }
 }
