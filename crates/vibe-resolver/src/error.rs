@@ -12,7 +12,7 @@ const VERSIONS_SHOWN: usize = 10;
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError<E: std::error::Error + 'static> {
     /// A required package has no version at all.
-    #[error("there is no package {}{}", .chain.package, lines(.chain, Says::Requires))]
+    #[error("there is no package {}{}", .chain.package, story(.chain))]
     Unknown {
         /// Who requires it; its last package is the unknown one.
         chain: Box<Chain>,
@@ -22,7 +22,7 @@ pub enum ResolveError<E: std::error::Error + 'static> {
         "no version of {} satisfies {}{}{}",
         .chain.package,
         .chain.constraint,
-        lines(.chain, Says::Requires),
+        story(.chain),
         versions(.available)
     )]
     NoVersion {
@@ -84,6 +84,24 @@ enum Says {
     Refuses,
 }
 
+impl Chain {
+    /// Who speaks of the package: the last step, or the project.
+    fn speaker(&self) -> String {
+        match self.steps.last() {
+            Some(step) => format!("{} {}", step.package, step.version),
+            None => escape(&self.root),
+        }
+    }
+
+    /// The project's own requirement that this chain begins with.
+    pub fn asked(&self) -> (&PackageId, &Constraint) {
+        match self.steps.first() {
+            Some(step) => (&step.package, &step.constraint),
+            None => (&self.package, &self.constraint),
+        }
+    }
+}
+
 impl fmt::Display for Chain {
     /// `hello -> org.a/x 1.0.0 -> org.c/z ^1`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,34 +120,40 @@ impl fmt::Display for Conflict {
             _ => "all that is said of it",
         };
         write!(out, "no version of {} satisfies {all}", self.package)?;
-        for chain in &self.requirers {
-            out.write_str(&lines(chain, Says::Requires))?;
+        let required = self.requirers.iter().map(|chain| (chain, Says::Requires));
+        let refused = self.refusers.iter().map(|chain| (chain, Says::Refuses));
+        let chains: Vec<(&Chain, Says)> = required.chain(refused).collect();
+        let mut before = Vec::new();
+        for (chain, says) in &chains {
+            let lines = lines(chain, *says);
+            // What two chains begin with is said once.
+            let same = lines.iter().zip(&before).take_while(|(l, b)| l == b);
+            let new = &lines[same.count()..];
+            new.iter().try_for_each(|line| write!(out, "\n{line}"))?;
+            before = lines;
         }
-        for chain in &self.refusers {
-            out.write_str(&lines(chain, Says::Refuses))?;
-        }
-        out.write_str(&versions(&self.available))?;
+        out.write_str(&ruled_out(&chains, &self.available))?;
         if !self.tried.is_empty() {
             let tried: Vec<&str> = self.tried.iter().map(PackageId::as_str).collect();
-            write!(
-                out,
-                "\n  other versions of {} do not help",
-                tried.join(", ")
-            )?;
+            let tried = tried.join(", ");
+            write!(out, "\n  other versions of {tried} do not help either")?;
         }
         Ok(())
     }
 }
 
-/// One line per requirement of `chain`, each a step further in, each after a line break. `last` is
-/// what the end of the chain says.
-fn lines(chain: &Chain, last: Says) -> String {
-    let mut text = String::new();
-    let mut subject = escape(&chain.root);
+/// One line per requirement of `chain`, each a step further in. `last` is what the end of the chain
+/// says.
+fn lines(chain: &Chain, last: Says) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut subject = format!("{} (this project)", escape(&chain.root));
     let mut indent = 2;
     for step in &chain.steps {
         let (package, constraint) = (&step.package, &step.constraint);
-        text += &format!("\n{:indent$}{subject} requires {package} {constraint}", "");
+        lines.push(format!(
+            "{:indent$}{subject} requires {package} {constraint}",
+            ""
+        ));
         subject = format!("{package} {}", step.version);
         indent += 2;
     }
@@ -138,20 +162,79 @@ fn lines(chain: &Chain, last: Says) -> String {
         Says::Refuses => "conflicts with",
     };
     let (package, constraint) = (&chain.package, &chain.constraint);
-    text + &format!("\n{:indent$}{subject} {verb} {package} {constraint}", "")
+    lines.push(format!(
+        "{:indent$}{subject} {verb} {package} {constraint}",
+        ""
+    ));
+    lines
 }
 
-/// The line that says which versions there are.
-fn versions(available: &[Version]) -> String {
-    let older = available.len().saturating_sub(VERSIONS_SHOWN);
-    let shown: Vec<String> = available[older..].iter().map(Version::to_string).collect();
-    let mut text = format!("\n  versions there are: {}", shown.join(", "));
-    if older > 0 {
-        text += &format!(" and {older} older");
+/// The lines of [`lines`], each after a line break.
+fn story(chain: &Chain) -> String {
+    let lines = lines(chain, Says::Requires);
+    lines.iter().map(|line| format!("\n{line}")).collect()
+}
+
+/// The versions there are, with what rules each of them out: those that the same one rules out on
+/// one line, the highest first.
+fn ruled_out(chains: &[(&Chain, Says)], available: &[Version]) -> String {
+    let mut groups: Vec<(String, Vec<&Version>)> = Vec::new();
+    for version in available.iter().rev() {
+        let why = why_not(chains, version);
+        match groups.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, versions)) => versions.push(version),
+            None => groups.push((why, vec![version])),
+        }
     }
-    if available.iter().any(|version| !version.pre.is_empty()) {
-        text +=
-            "\n  a prerelease is only taken where the constraint names one, as in `^1.0.0-rc.1`";
+    let rows: Vec<(String, String)> = groups
+        .into_iter()
+        .map(|(why, versions)| (listed(&versions), why))
+        .collect();
+    let width = rows.iter().map(|(versions, _)| versions.len()).max();
+    let width = width.unwrap_or(0);
+    let mut text = "\n  what rules out each version there is:".to_owned();
+    for (versions, why) in rows {
+        text += &format!("\n    {versions:width$}  {why}");
+    }
+    text
+}
+
+/// Which of `chains` rules out `version`.
+fn why_not(chains: &[(&Chain, Says)], version: &Version) -> String {
+    let excluding = chains.iter().find(|(chain, says)| {
+        chain.constraint.matches(version) == matches!(says, Says::Refuses)
+    });
+    let Some((chain, says)) = excluding else {
+        return String::new();
+    };
+    let (speaker, constraint) = (chain.speaker(), &chain.constraint);
+    match says {
+        Says::Requires if !version.pre.is_empty() => {
+            "a prerelease, which is only taken where a requirement names it".to_owned()
+        }
+        Says::Requires => format!("not {constraint}, which {speaker} requires"),
+        Says::Refuses => format!("{constraint}, with which {speaker} conflicts"),
+    }
+}
+
+/// The first of `versions`, and how many more there are.
+fn listed(versions: &[&Version]) -> String {
+    let shown = versions.iter().take(VERSIONS_SHOWN);
+    let shown: Vec<String> = shown.map(|version| version.to_string()).collect();
+    match versions.len().saturating_sub(VERSIONS_SHOWN) {
+        0 => shown.join(", "),
+        older => format!("{} and {older} older", shown.join(", ")),
+    }
+}
+
+/// The line that says which versions there are, the highest first.
+fn versions(available: &[Version]) -> String {
+    let highest_first: Vec<&Version> = available.iter().rev().collect();
+    let mut text = format!("\n  the versions there are: {}", listed(&highest_first));
+    if let Some(prerelease) = highest_first.iter().find(|version| !version.pre.is_empty()) {
+        text += &format!(
+            "\n  a prerelease is only taken where a requirement names it, as `^{prerelease}` does"
+        );
     }
     text
 }
@@ -188,7 +271,10 @@ mod tests {
         );
         assert_eq!(
             lines(&chain, Says::Refuses),
-            "\n  hel\\x1Blo requires org.a/x *\n    org.a/x 1.0.0 conflicts with org.c/z ^1"
+            [
+                "  hel\\x1Blo (this project) requires org.a/x *",
+                "    org.a/x 1.0.0 conflicts with org.c/z ^1"
+            ]
         );
     }
 
@@ -199,21 +285,19 @@ mod tests {
                 .map(|n| Version::new(n, 0, 0))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(
-            versions(&numbered(2)),
-            "\n  versions there are: 0.0.0, 1.0.0"
-        );
-        assert!(versions(&numbered(10)).ends_with(
-            "are: 0.0.0, 1.0.0, 2.0.0, 3.0.0, 4.0.0, 5.0.0, 6.0.0, 7.0.0, 8.0.0, 9.0.0"
+        let shown = |count| versions(&numbered(count));
+        assert_eq!(shown(2), "\n  the versions there are: 1.0.0, 0.0.0");
+        assert!(shown(10).ends_with(
+            "are: 9.0.0, 8.0.0, 7.0.0, 6.0.0, 5.0.0, 4.0.0, 3.0.0, 2.0.0, 1.0.0, 0.0.0"
         ));
-        assert!(versions(&numbered(11)).contains("are: 1.0.0, "));
-        assert!(versions(&numbered(11)).ends_with(", 10.0.0 and 1 older"));
+        assert!(shown(11).contains("are: 10.0.0, "));
+        assert!(shown(11).ends_with(", 1.0.0 and 1 older"));
     }
 
     #[test]
     fn a_list_with_a_prerelease_says_how_to_ask_for_one() {
         let text = versions(&[parse_version("1.0.0-rc.1").unwrap()]);
-        assert!(text.ends_with("names one, as in `^1.0.0-rc.1`"), "{text}");
+        assert!(text.ends_with("names it, as `^1.0.0-rc.1` does"), "{text}");
     }
 
     #[test]

@@ -369,13 +369,15 @@ mod tests {
             ],
             "a ^1, b ^2, core >=1.1, d *",
             "no version of org.example/core satisfies everything that requires it
-  hello requires org.example/a ^1
+  hello (this project) requires org.example/a ^1
     org.example/a 1.2.0 requires org.example/core ^1
-  hello requires org.example/b ^2
+  hello (this project) requires org.example/b ^2
     org.example/b 2.0.0 requires org.example/c *
       org.example/c 1.5.0 requires org.example/core ^2
-  versions there are: 1.0.0, 1.1.0, 2.0.0
-  other versions of org.example/c do not help",
+  what rules out each version there is:
+    2.0.0         not ^1, which org.example/a 1.2.0 requires
+    1.1.0, 1.0.0  not ^2, which org.example/c 1.5.0 requires
+  other versions of org.example/c do not help either",
         );
     }
 
@@ -385,11 +387,12 @@ mod tests {
             &["a 1.0.0: !b ^1, !b ^5", "b 1.0.0:", "c 1.0.0: b ^1"],
             "a *, c *",
             "no version of org.example/b satisfies all that is said of it
-  hello requires org.example/c *
+  hello (this project) requires org.example/c *
     org.example/c 1.0.0 requires org.example/b ^1
-  hello requires org.example/a *
+  hello (this project) requires org.example/a *
     org.example/a 1.0.0 conflicts with org.example/b ^1
-  versions there are: 1.0.0",
+  what rules out each version there is:
+    1.0.0  ^1, with which org.example/a 1.0.0 conflicts",
         );
     }
 
@@ -399,13 +402,29 @@ mod tests {
             &["a 1.0.0: a ^2", "a 2.0.0: a ^1"],
             "a *",
             "no version of org.example/a satisfies everything that requires it
-  hello requires org.example/a *
-  hello requires org.example/a *
+  hello (this project) requires org.example/a *
     org.example/a 2.0.0 requires org.example/a ^1
-  hello requires org.example/a *
     org.example/a 1.0.0 requires org.example/a ^2
-  versions there are: 1.0.0, 2.0.0
-  other versions of org.example/a do not help",
+  what rules out each version there is:
+    2.0.0  not ^1, which org.example/a 2.0.0 requires
+    1.0.0  not ^2, which org.example/a 1.0.0 requires
+  other versions of org.example/a do not help either",
+        );
+    }
+
+    #[test]
+    fn a_conflict_tells_prereleases_apart() {
+        check_refused(
+            &["a 1.0.0: b ^2", "b 1.0.0:", "b 2.0.0:", "b 2.1.0-rc.1:"],
+            "a *, b ^1",
+            "no version of org.example/b satisfies everything that requires it
+  hello (this project) requires org.example/b ^1
+  hello (this project) requires org.example/a *
+    org.example/a 1.0.0 requires org.example/b ^2
+  what rules out each version there is:
+    2.1.0-rc.1  a prerelease, which is only taken where a requirement names it
+    2.0.0       not ^1, which hello requires
+    1.0.0       not ^2, which org.example/a 1.0.0 requires",
         );
     }
 
@@ -415,7 +434,7 @@ mod tests {
             &["a 1.0.0: nothing ^1"],
             "a ^1",
             "there is no package org.example/nothing
-  hello requires org.example/a ^1
+  hello (this project) requires org.example/a ^1
     org.example/a 1.0.0 requires org.example/nothing ^1",
         );
     }
@@ -426,10 +445,10 @@ mod tests {
             &["a 1.0.0: b ^2", "b 1.0.0:", "b 2.0.0-rc.1:"],
             "a ^1",
             "no version of org.example/b satisfies ^2
-  hello requires org.example/a ^1
+  hello (this project) requires org.example/a ^1
     org.example/a 1.0.0 requires org.example/b ^2
-  versions there are: 1.0.0, 2.0.0-rc.1
-  a prerelease is only taken where the constraint names one, as in `^1.0.0-rc.1`",
+  the versions there are: 2.0.0-rc.1, 1.0.0
+  a prerelease is only taken where a requirement names it, as `^2.0.0-rc.1` does",
         );
     }
 
