@@ -4,12 +4,14 @@ mod answer;
 mod arguments;
 mod commands;
 mod exit_code;
+mod near;
 mod observer;
 mod output;
 mod paste;
 mod question;
 mod render;
 mod settings;
+mod unsolved;
 mod user_error;
 
 use std::collections::BTreeMap;

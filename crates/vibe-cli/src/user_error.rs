@@ -4,20 +4,21 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use vibe_core::PackageId;
 use vibe_core::formats::diagnostic::{Diagnostic, Position};
 use vibe_core::formats::lock::LockError;
 use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
-use vibe_core::text::{escape, nearest, shell_quote};
+use vibe_core::text::{escape, shell_quote};
 use vibe_install::{
     BLOCK_BEGIN, BLOCK_END, EditError, FetchError, GitError, Guard, HookRecord, InstallError,
-    ProjectedFault, ReadError, SlotError, StoreError, Unsolved,
+    ProjectedFault, ReadError, SlotError, StoreError,
 };
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
+use crate::near::{did_you_mean, relatives};
 use crate::paste::Paste;
+use crate::unsolved;
 
 /// The hint after everything that only bad luck explains.
 const AGAIN: &str = "run the same command again";
@@ -303,6 +304,7 @@ fn facts(error: &InstallError) -> Vec<String> {
             problems.iter().map(ToString::to_string).collect()
         }
         InstallError::PreInstall { not_undone, .. } => not_undone.clone(),
+        InstallError::Resolve { error, .. } => error.facts.clone(),
         InstallError::CloneGuard { guards } => guards.iter().flat_map(guard_facts).collect(),
         _ => Vec::new(),
     }
@@ -365,8 +367,8 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::GitProgram { .. }
         | InstallError::CloneGuard { .. }
         | InstallError::Fetch { .. }
-        | InstallError::Registry { .. }
-        | InstallError::Resolve { .. } => source_hint(error, paste),
+        | InstallError::Registry { .. } => source_hint(error, paste),
+        InstallError::Resolve { error, known } => return unsolved::hints(error, known, paste),
         InstallError::RegistryUrl { .. }
         | InstallError::GitUrl { .. }
         | InstallError::Git { .. }
@@ -554,6 +556,7 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     match error {
         InstallError::NotInstalled { id, installed } => Some(
             did_you_mean(id, installed)
+                .or_else(|| relatives(id, installed))
                 .unwrap_or_else(|| format!("see what is installed: {}", paste.line(&["list"]))),
         ),
         InstallError::NoSuchRegistry { name, .. } => Some(format!(
@@ -597,7 +600,6 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::InPlaceNeedsGit { .. } | InstallError::InPlaceSubdir { .. } => {
             Some("write `materialization = \"copy\"` in the package's vibe.toml".to_owned())
         }
-        InstallError::Resolve { error, known } => Some(unsolved_hint(error, known, paste)),
         InstallError::Fetch { source, .. } if is_absence(source) => Some(REGISTRY.to_owned()),
         InstallError::Fetch { source, .. } if fetch_code(source) == INTEGRITY => {
             Some("a published version never changes: restore its files in the registry".to_owned())
@@ -608,25 +610,6 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
             escape(name)
         )),
         _ => None,
-    }
-}
-
-/// What helps where there is no solution.
-fn unsolved_hint(error: &Unsolved, known: &[PackageId], paste: &Paste) -> String {
-    match error {
-        Unsolved::Unknown { package, .. } => did_you_mean(package, known).unwrap_or_else(|| {
-            format!(
-                "no `[[registry]]` in vibe.toml has it; add one that has, or install a \
-                 directory: {}",
-                paste.line(&["install", "path:DIR"])
-            )
-        }),
-        Unsolved::NoVersion(_) => {
-            "change the requirement, or publish a version that satisfies it".to_owned()
-        }
-        Unsolved::Conflict(_) => {
-            "change these requirements until one version satisfies all".to_owned()
-        }
     }
 }
 
@@ -812,30 +795,13 @@ pub(crate) fn hook_hint(hook: &HookRecord, paste: &Paste) -> String {
     }
 }
 
-/// The known package that `id` was most likely meant to be: one of the same group with nearly that
-/// name, or one of that name in nearly that group.
-fn did_you_mean(id: &PackageId, known: &[PackageId]) -> Option<String> {
-    let names = known
-        .iter()
-        .filter(|known| known.group() == id.group())
-        .map(PackageId::name);
-    let groups = known
-        .iter()
-        .filter(|known| known.name() == id.name())
-        .map(PackageId::group);
-    let same_group = nearest(id.name(), names).map(|name| (id.group(), name));
-    let same_name = || nearest(id.group(), groups).map(|group| (group, id.name()));
-    let (group, name) = same_group.or_else(same_name)?;
-    Some(format!("did you mean {group}/{name}?"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::testing::{hook, id, slot};
     use vibe_core::hook::Phase;
     use vibe_core::{Tree, Version};
-    use vibe_install::{Damage, EntryKind, FsError, HookOutcome};
+    use vibe_install::{Damage, EntryKind, FsError, HookOutcome, Trouble, Unsolved};
 
     fn told(error: &InstallError) -> UserError {
         UserError::of(error, &Paste::default())
@@ -1135,32 +1101,28 @@ mod tests {
             1,
             "did you mean org.example/lint?",
         );
-        check(&near("org.example/nono"), "not-installed", 1, "vibe list");
-        check(&near("com.other/lint"), "not-installed", 1, "vibe list");
-        let unsolved =
-            |package, error: fn(vibe_core::PackageId) -> Unsolved| InstallError::Resolve {
-                error: Box::new(error(id(package))),
-                known: vec![id("org.example/lint")],
-            };
-        let unknown = |package| Unsolved::Unknown {
-            package,
-            message: "no such".to_owned(),
+        let of_name = "packages of that name in other groups: org.example/lint";
+        check(&near("com.other/lint"), "not-installed", 1, of_name);
+        let of_group = "the group org.example has: format, lint";
+        check(&near("org.example/nono"), "not-installed", 1, of_group);
+        check(&near("net.other/nono"), "not-installed", 1, "vibe list");
+    }
+
+    #[test]
+    fn requirements_without_a_solution_say_what_cannot_be_had_first() {
+        let error = InstallError::Resolve {
+            error: Box::new(Unsolved {
+                headline: "there is no package org.example/lnit".to_owned(),
+                facts: vec!["a requires it".to_owned()],
+                trouble: Trouble::Unknown {
+                    package: id("org.example/lnit"),
+                },
+            }),
+            known: vec![id("org.example/lint")],
         };
-        let suggested = unsolved("org.example/lnit", unknown);
-        check(&suggested, "resolve", 1, "did you mean org.example/lint?");
-        assert_eq!(told(&suggested).causes, ["no such"]);
-        let far = unsolved("com.other/x", unknown);
-        check(&far, "resolve", 1, "no `[[registry]]` in vibe.toml has it");
-        let conflict = |_| Unsolved::Conflict("a\nb".to_owned());
-        let conflict = unsolved("org.example/lnit", conflict);
-        check(&conflict, "resolve", 1, "change these requirements");
-        let no_version = unsolved("org.example/lint", |_| Unsolved::NoVersion("a".to_owned()));
-        check(&no_version, "resolve", 1, "change the requirement,");
-        let no_registry = InstallError::Resolve {
-            error: Box::new(unknown(id("org.example/lint"))),
-            known: Vec::new(),
-        };
-        check(&no_registry, "resolve", 1, "vibe install path:DIR");
+        check(&error, "resolve", 1, "did you mean org.example/lint?");
+        assert_eq!(told(&error).message, "there is no package org.example/lnit");
+        assert_eq!(told(&error).causes, ["a requires it"]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use vibe_slot::SlotError;
 use vibe_store::{Damage, StoreError};
 
 use crate::run_record::HookRecord;
+use crate::unsolved::Unsolved;
 
 /// Every way a command ends without having done what was asked. Whoever shows it adds hints and
 /// chooses the exit code.
@@ -406,7 +407,7 @@ pub enum InstallError {
         guards: Vec<Guard>,
     },
     /// There is no solution.
-    #[error("the requirements cannot be satisfied")]
+    #[error("{error}")]
     Resolve {
         /// Why.
         #[source]
@@ -658,25 +659,6 @@ fn failed_hook(hook: &HookRecord) -> String {
         text.push_str(remark);
     }
     text
-}
-
-/// Why there is no solution.
-#[derive(Debug, thiserror::Error)]
-pub enum Unsolved {
-    /// No such package.
-    #[error("{message}")]
-    Unknown {
-        /// The package.
-        package: PackageId,
-        /// The whole story.
-        message: String,
-    },
-    /// No version fits.
-    #[error("{0}")]
-    NoVersion(String),
-    /// Requirements exclude each other.
-    #[error("{0}")]
-    Conflict(String),
 }
 
 impl InstallError {

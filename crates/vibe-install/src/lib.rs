@@ -35,6 +35,7 @@ mod settings;
 mod sources;
 mod summary;
 mod target;
+mod unsolved;
 mod update;
 mod verify;
 mod verify_projections;
@@ -46,7 +47,7 @@ pub use cache::{
     CachedGitRepository, CachedTree, DamagedCacheTree, cache_clean, cache_gc, cache_list,
     cache_path, cache_verify,
 };
-pub use error::{InstallError, ProjectedFault, Unsolved};
+pub use error::{InstallError, ProjectedFault};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};
 pub use inspect::{hooks_list, hooks_log, list, runs_list, runs_show};
@@ -60,6 +61,7 @@ pub use report::{
 pub use repositories::token_variable;
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
 pub use settings::{Context, Nobody, Questions, Settings, WantedLinkMode};
+pub use unsolved::{Trouble, Unsolved};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::FetchError;

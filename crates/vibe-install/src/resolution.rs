@@ -9,10 +9,11 @@ use vibe_fetch::DirectoryRegistry;
 use vibe_resolver::lock_check::{Asked, LockProblem, LockProblemKind, check_lock};
 use vibe_resolver::{Request, ResolveError, Resolved, resolve};
 
-use crate::error::{InstallError, Unsolved};
+use crate::error::InstallError;
 use crate::project::Project;
 use crate::sources::{Sources, conflicts, registry_directory};
 use crate::target::{GitOrigin, Origin, Target};
+use crate::unsolved::Unsolved;
 
 /// What to resolve.
 pub(crate) struct ResolveRequest<'a> {
@@ -302,27 +303,11 @@ fn same_kind(one: &LockedSource, other: &LockedSource) -> bool {
 }
 
 fn resolve_error(error: ResolveError<InstallError>, sources: &Sources) -> InstallError {
-    match error {
-        ResolveError::Index(error) => error,
-        ResolveError::Unknown { .. }
-        | ResolveError::NoVersion { .. }
-        | ResolveError::Conflict(_) => InstallError::Resolve {
+    match Unsolved::of(error) {
+        Ok(unsolved) => InstallError::Resolve {
             known: sources.known_packages(),
-            error: Box::new(Unsolved::of(error)),
+            error: Box::new(unsolved),
         },
-    }
-}
-
-impl Unsolved {
-    fn of(error: ResolveError<InstallError>) -> Self {
-        let message = error.to_string();
-        match error {
-            ResolveError::Unknown { chain } => Unsolved::Unknown {
-                package: chain.package,
-                message,
-            },
-            ResolveError::Conflict(_) => Unsolved::Conflict(message),
-            ResolveError::NoVersion { .. } | ResolveError::Index(_) => Unsolved::NoVersion(message),
-        }
+        Err(error) => error,
     }
 }

@@ -201,9 +201,9 @@ fn ruled_out(chains: &[(&Chain, Says)], available: &[Version]) -> String {
 
 /// Which of `chains` rules out `version`.
 fn why_not(chains: &[(&Chain, Says)], version: &Version) -> String {
-    let excluding = chains.iter().find(|(chain, says)| {
-        chain.constraint.matches(version) == matches!(says, Says::Refuses)
-    });
+    let excluding = chains
+        .iter()
+        .find(|(chain, says)| chain.constraint.matches(version) == matches!(says, Says::Refuses));
     let Some((chain, says)) = excluding else {
         return String::new();
     };

@@ -1,0 +1,145 @@
+//! What helps where the requirements have no solution.
+
+use vibe_core::{PackageId, Version};
+use vibe_install::{Trouble, Unsolved};
+
+use crate::near::{did_you_mean, relatives};
+use crate::paste::Paste;
+
+/// Requirements listed at most.
+const REQUIREMENTS_SHOWN: usize = 6;
+
+/// What the user can do, the likeliest first. `known` are the packages of the registries.
+pub(crate) fn hints(error: &Unsolved, known: &[PackageId], paste: &Paste) -> Vec<String> {
+    match &error.trouble {
+        Trouble::Unknown { package } => unknown(package, known, paste),
+        Trouble::NoVersion {
+            required_by: Some((by, version)),
+            ..
+        } => vec![format!(
+            "{by} {version} cannot be had so: require another version of it, or tell its maintainers"
+        )],
+        Trouble::NoVersion {
+            newest, prerelease, ..
+        } => no_version(newest.as_ref().or(prerelease.as_ref())),
+        Trouble::Conflict { asked, .. } => conflict(asked),
+    }
+}
+
+fn unknown(package: &PackageId, known: &[PackageId], paste: &Paste) -> Vec<String> {
+    if let Some(meant) = did_you_mean(package, known) {
+        return vec![meant];
+    }
+    let elsewhere = format!(
+        "no `[[registry]]` in vibe.toml has it; add one that has, or install a directory: {}",
+        paste.line(&["install", "path:DIR"])
+    );
+    let relatives = relatives(package, known);
+    relatives.into_iter().chain([elsewhere]).collect()
+}
+
+fn no_version(there_is: Option<&Version>) -> Vec<String> {
+    let told = there_is.map(|version| {
+        format!("require a version that there is in vibe.toml, as `^{version}` does")
+    });
+    told.into_iter().collect()
+}
+
+fn conflict<C: ToString>(asked: &[(PackageId, C)]) -> Vec<String> {
+    let shown = asked.iter().take(REQUIREMENTS_SHOWN);
+    let shown: Vec<String> = shown
+        .map(|(package, constraint)| format!("{package} {}", constraint.to_string()))
+        .collect();
+    let more = match asked.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let listed = shown.join(", ");
+    vec![match asked {
+        [_] => format!(
+            "in vibe.toml, require another version of what leads there, or nothing of it: {listed}"
+        ),
+        _ => format!("in vibe.toml, change or leave out one of what leads there: {listed}{more}"),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::testing::id;
+    use vibe_core::Constraint;
+
+    fn check(trouble: Trouble, expected: &[&str]) {
+        let error = Unsolved {
+            headline: String::new(),
+            facts: Vec::new(),
+            trouble,
+        };
+        let known = [id("org.example/lint")];
+        let found = hints(&error, &known, &Paste::default());
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_unknown_package_names_near_ones_or_where_to_add_it() {
+        let unknown = |text| Trouble::Unknown { package: id(text) };
+        let elsewhere = "no `[[registry]]` in vibe.toml has it; add one that has, or install a \
+                         directory: vibe install path:DIR";
+        check(
+            unknown("org.example/lnit"),
+            &["did you mean org.example/lint?"],
+        );
+        let of_group = "the group org.example has: lint";
+        check(unknown("org.example/other"), &[of_group, elsewhere]);
+        check(unknown("net.elsewhere/x"), &[elsewhere]);
+    }
+
+    #[test]
+    fn a_requirement_that_nothing_satisfies_says_what_would() {
+        let trouble = |by: Option<&str>, newest: Option<&str>, prerelease: Option<&str>| {
+            let version = |text: &str| text.parse().unwrap();
+            Trouble::NoVersion {
+                package: id("a.b/c"),
+                required_by: by.map(|by| (id(by), version("1.0.0"))),
+                newest: newest.map(version),
+                prerelease: prerelease.map(version),
+            }
+        };
+        let newest = "require a version that there is in vibe.toml, as `^1.2.0` does";
+        check(trouble(None, Some("1.2.0"), Some("2.0.0-rc.1")), &[newest]);
+        let prerelease = "require a version that there is in vibe.toml, as `^2.0.0-rc.1` does";
+        check(trouble(None, None, Some("2.0.0-rc.1")), &[prerelease]);
+        let by = "a.b/x 1.0.0 cannot be had so: require another version of it, or tell its \
+                  maintainers";
+        check(trouble(Some("a.b/x"), Some("1.2.0"), None), &[by]);
+    }
+
+    #[test]
+    fn a_conflict_names_the_requirements_of_the_project_that_lead_there() {
+        let asked = |count: usize| -> Vec<(PackageId, Constraint)> {
+            let of = |n| (id(&format!("a.b/p{n}")), "^1".parse().unwrap());
+            (0..count).map(of).collect()
+        };
+        let conflict = |count| Trouble::Conflict {
+            package: id("a.b/c"),
+            asked: asked(count),
+        };
+        check(
+            conflict(1),
+            &[
+                "in vibe.toml, require another version of what leads there, or nothing of it: a.b/p0 ^1",
+            ],
+        );
+        check(
+            conflict(2),
+            &["in vibe.toml, change or leave out one of what leads there: a.b/p0 ^1, a.b/p1 ^1"],
+        );
+        check(
+            conflict(8),
+            &[
+                "in vibe.toml, change or leave out one of what leads there: a.b/p0 ^1, a.b/p1 ^1, \
+                 a.b/p2 ^1, a.b/p3 ^1, a.b/p4 ^1, a.b/p5 ^1 and 2 more",
+            ],
+        );
+    }
+}
