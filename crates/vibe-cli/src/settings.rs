@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) stdin_is_terminal: bool,
     /// Whether somebody looks at standard output.
     pub(crate) stdout_is_terminal: bool,
+    /// How many columns that terminal has, if it is one and says so.
+    pub(crate) stdout_width: Option<usize>,
     /// Whether somebody looks at standard error.
     pub(crate) stderr_is_terminal: bool,
     /// What went wrong before the command began.
@@ -273,6 +275,7 @@ mod tests {
             platform_cache: None,
             stdin_is_terminal: false,
             stdout_is_terminal: false,
+            stdout_width: None,
             stderr_is_terminal: false,
             warnings: Vec::new(),
         }

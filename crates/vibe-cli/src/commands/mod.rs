@@ -39,6 +39,8 @@ struct App<'a> {
     paste: Paste,
     verbosity: Verbosity,
     started: Instant,
+    /// How wide the terminal is that results go to.
+    width: Option<usize>,
     /// Somebody is there to ask.
     can_ask: bool,
 }
@@ -81,6 +83,7 @@ impl App<'_> {
         View {
             verbose: self.verbosity == Verbosity::Verbose,
             elapsed: self.started.elapsed(),
+            width: self.width,
         }
     }
 
@@ -187,6 +190,7 @@ fn outcome(
         paste: Paste::new(arguments.global.project.as_deref()),
         verbosity: verbosity(&arguments.global),
         started: Instant::now(),
+        width: world.stdout_width,
         can_ask: world.stdin_is_terminal && world.stderr_is_terminal && !arguments.global.json,
     };
     match &arguments.command {

@@ -9,11 +9,14 @@ pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod style;
+mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod verify;
 
 use std::time::Duration;
+
+pub(crate) use table::{Spare, columns_within};
 
 /// `count` with its noun: `1 package`, `2 packages`.
 pub(crate) fn count(count: usize, noun: &str) -> String {
@@ -39,25 +42,7 @@ pub(crate) fn milliseconds(duration_ms: u64) -> String {
 
 /// One line for each row, its cells in columns that are two spaces apart.
 pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let cell_width =
-        |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| cell.chars().count());
-    let widths: Vec<usize> = (0..count)
-        .map(|column| {
-            rows.iter()
-                .map(|row| cell_width(row, column))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).filter(|(_, width)| **width > 0);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    columns_within(rows, None, &[])
 }
 
 #[cfg(test)]
@@ -88,8 +73,9 @@ mod tests {
             row(&["é", "", "x"]),
             row(&["long", "", "y", ""]),
             row(&["a"]),
+            row(&["漢字", "", "z"]),
         ];
-        assert_eq!(columns(&rows), ["é     x", "long  y", "a"]);
+        assert_eq!(columns(&rows), ["é     x", "long  y", "a", "漢字  z"]);
         assert_eq!(columns(&[]), Vec::<String>::new());
     }
 }

@@ -8,16 +8,22 @@ use vibe_core::text::escape;
 use vibe_install::RunReport;
 use vibe_install::wording::reason;
 
+use super::run::View;
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
-use super::{columns, count};
+use super::{Spare, columns_within, count};
+
+/// What a narrow terminal does without in the line of a step: why, in part.
+const STEP_SPARE: [Spare; 1] = [Spare::Part(3)];
 
 /// Every step with its reason.
-pub(crate) fn lines(report: &RunReport, verbose: bool) -> Vec<String> {
+pub(crate) fn lines(report: &RunReport, view: &View) -> Vec<String> {
+    let verbose = view.verbose;
     let is_shown = |step: &&Step| verbose || !is_kept(step);
     let steps: Vec<&Step> = report.plan.steps.iter().filter(is_shown).collect();
     let rows: Vec<Vec<String>> = steps.iter().map(|step| cells(step)).collect();
     let mut lines = Vec::new();
-    for (step, row) in steps.iter().zip(columns(&rows)) {
+    let table = columns_within(&rows, view.width_after(2), &STEP_SPARE);
+    for (step, row) in steps.iter().zip(table) {
         let (style, sign) = sign(step);
         lines.push(format!("{} {row}", paint(style, sign)));
         lines.extend(
@@ -225,6 +231,7 @@ mod tests {
         let view = View {
             verbose,
             elapsed: Duration::ZERO,
+            width: None,
         };
         plain(&text(&report, &view))
     }

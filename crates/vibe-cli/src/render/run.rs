@@ -13,8 +13,12 @@ use vibe_install::{HookOutcome, HookRecord, RunReport};
 
 use super::plan::{change_line, is_new_clone, nothing_to_do, short};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
-use super::{columns, count, duration, milliseconds, plan};
+use super::{Spare, columns_within, count, duration, milliseconds, plan};
 
+/// What a narrow terminal does without in a line of a package: the files, how they were placed, why.
+const PACKAGE_SPARE: [Spare; 3] = [Spare::Whole(3), Spare::Whole(2), Spare::Part(4)];
+/// The same in a line of an install hook: the script, the time it took.
+const HOOK_SPARE: [Spare; 2] = [Spare::Whole(1), Spare::Whole(3)];
 /// What is said of a new `vibe.toml`.
 const WROTE_MANIFEST: &str = "wrote vibe.toml";
 
@@ -25,6 +29,15 @@ pub(crate) struct View {
     pub(crate) verbose: bool,
     /// How long the command took.
     pub(crate) elapsed: Duration,
+    /// How wide lines may be; no limit where nobody looks.
+    pub(crate) width: Option<usize>,
+}
+
+impl View {
+    /// The width behind an indent.
+    pub(crate) fn width_after(&self, indent: usize) -> Option<usize> {
+        self.width.map(|width| width.saturating_sub(indent))
+    }
 }
 
 /// One package in the list.
@@ -47,9 +60,9 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
         });
     }
     match report.dry_run {
-        true => lines.extend(plan::lines(report, view.verbose)),
+        true => lines.extend(plan::lines(report, view)),
         false => {
-            lines.extend(package_lines(report, view.verbose));
+            lines.extend(package_lines(report, view));
             lines.extend(plan::projected_lines(&report.projected));
         }
     }
@@ -65,11 +78,11 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
     lines.join("\n") + "\n"
 }
 
-fn package_lines(report: &RunReport, verbose: bool) -> Vec<String> {
+fn package_lines(report: &RunReport, view: &View) -> Vec<String> {
     let mut entries: Vec<Entry<'_>> = report
         .done
         .iter()
-        .filter_map(|step| entry(step, report, verbose))
+        .filter_map(|step| entry(step, report, view.verbose))
         .collect();
     entries.extend(hook_only_entries(report, &entries));
     entries.sort_by(|one, other| {
@@ -78,11 +91,12 @@ fn package_lines(report: &RunReport, verbose: bool) -> Vec<String> {
     });
     let cells: Vec<Vec<String>> = entries.iter().map(|entry| entry.cells.clone()).collect();
     let mut lines = Vec::new();
-    for (entry, line) in entries.iter().zip(columns(&cells)) {
+    let table = columns_within(&cells, view.width_after(2), &PACKAGE_SPARE);
+    for (entry, line) in entries.iter().zip(table) {
         lines.push(format!("{} {line}", paint(entry.style, entry.sign)));
         lines.extend(entry.details.iter().map(|detail| format!("    {detail}")));
         if entry.sign != "-" {
-            lines.extend(hook_lines(report, entry.slot));
+            lines.extend(hook_lines(report, entry.slot, view));
         }
     }
     lines
@@ -197,7 +211,7 @@ fn clone_cells(step: &CheckOut, report: &RunReport) -> Vec<String> {
     cells
 }
 
-fn hook_lines(report: &RunReport, slot: &SlotName) -> Vec<String> {
+fn hook_lines(report: &RunReport, slot: &SlotName, view: &View) -> Vec<String> {
     let hooks: Vec<&HookRecord> = report
         .hooks
         .iter()
@@ -205,7 +219,8 @@ fn hook_lines(report: &RunReport, slot: &SlotName) -> Vec<String> {
         .collect();
     let rows: Vec<Vec<String>> = hooks.iter().map(|hook| hook_cells(hook)).collect();
     let mut lines = Vec::new();
-    for (hook, row) in hooks.iter().zip(columns(&rows)) {
+    let table = columns_within(&rows, view.width_after(4), &HOOK_SPARE);
+    for (hook, row) in hooks.iter().zip(table) {
         lines.push(format!("    {row}"));
         lines.extend(
             hook.remarks
@@ -400,6 +415,7 @@ mod tests {
         let view = View {
             verbose,
             elapsed: Duration::from_millis(250),
+            width: None,
         };
         plain(&text(report, &view))
     }
