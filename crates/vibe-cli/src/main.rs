@@ -8,6 +8,7 @@ mod near;
 mod observer;
 mod output;
 mod paste;
+mod progress;
 mod question;
 mod render;
 mod settings;

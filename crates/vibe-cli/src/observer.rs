@@ -1,19 +1,19 @@
 //! Shows a run while it works: progress, the output of install hooks, notes and warnings.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::HumanBytes;
 use vibe_core::hook::Phase;
 use vibe_core::text::escape;
 use vibe_core::{Event, Observer, SlotName};
 use vibe_install::sanitize_line;
 
 use crate::output::Stream;
-use crate::render::style::{DIM, WARNING, paint};
+use crate::progress::Progress;
+use crate::render::style::{DIM, NOTE, WARNING, paint};
 
-/// How often a waiting terminal is drawn anew.
-const TICK: Duration = Duration::from_millis(100);
+/// Bytes of a line of an install hook that are shown; its log has all of it.
+const HOOK_LINE_BYTES: usize = 1_000;
 
 /// How much is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,98 +35,149 @@ pub(crate) struct Said {
     pub(crate) warnings: Vec<String>,
 }
 
+/// How far a run has come with what it does many times.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    packages: usize,
+    ready: usize,
+    slots: usize,
+    placed: usize,
+}
+
+/// An install hook.
+type Hook = (SlotName, Phase);
+
 /// Shows events on standard error. Notes and warnings of a run whose result is a JSON document go
 /// into that instead.
 pub(crate) struct Reporter<'a> {
     stderr: &'a Stream,
     verbosity: Verbosity,
     json: bool,
-    progress: ProgressBar,
+    progress: Progress,
+    counts: Mutex<Counts>,
     said: Mutex<Said>,
+    /// The install hook whose output is the last thing that hooks wrote.
+    last_heard: Mutex<Option<Hook>>,
 }
 
 impl<'a> Reporter<'a> {
-    /// Shows on `stderr`; with progress if `on_terminal`.
+    /// Shows on `stderr`; with progress if `wants_progress`.
     pub(crate) fn new(
         stderr: &'a Stream,
         verbosity: Verbosity,
         json: bool,
-        on_terminal: bool,
+        wants_progress: bool,
     ) -> Self {
-        let progress = match on_terminal && verbosity != Verbosity::Quiet {
-            true => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(
-                ProgressStyle::with_template("{spinner} {wide_msg}")
-                    .expect("the template has only known keys"),
-            ),
-            false => ProgressBar::hidden(),
-        };
         Self {
             stderr,
             verbosity,
             json,
-            progress,
+            progress: Progress::new(wants_progress && verbosity != Verbosity::Quiet),
+            counts: Mutex::default(),
             said: Mutex::default(),
+            last_heard: Mutex::default(),
         }
     }
 
     /// Takes progress off the terminal; gives what was said.
     pub(crate) fn finish(&self) -> Said {
-        self.progress.finish_and_clear();
-        self.said().clone()
+        self.progress.clear();
+        lock(&self.said).clone()
     }
 
     /// Puts a question; the answer comes on the same line.
     pub(crate) fn ask(&self, question: &str) {
-        self.progress.finish_and_clear();
+        self.progress.clear();
         self.stderr.write(question);
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether what the install hook wrote is the last thing that hooks wrote, so that nobody has to
+    /// be shown it again.
+    pub(crate) fn was_heard_last(&self, slot: &SlotName, phase: Phase) -> bool {
+        let last = lock(&self.last_heard);
+        last.as_ref()
+            .is_some_and(|last| *last == (slot.clone(), phase))
     }
 
     /// Writes a line above the progress.
     fn line(&self, text: &str) {
         self.progress
-            .suspend(|| self.stderr.write(&format!("{text}\n")));
+            .above(|| self.stderr.write(&format!("{text}\n")));
     }
 
-    fn step(&self, text: String) {
+    fn counts(&self, change: impl FnOnce(&mut Counts)) -> Counts {
+        let mut counts = lock(&self.counts);
+        change(&mut counts);
+        *counts
+    }
+
+    fn step(&self, text: &str) {
         if self.verbosity == Verbosity::Verbose {
-            self.line(&paint(DIM, &text));
+            self.line(&paint(DIM, text));
         }
-        if !self.progress.is_hidden() {
-            self.progress.enable_steady_tick(TICK);
-            self.progress.set_message(text);
+    }
+
+    fn packages(&self, change: impl FnOnce(&mut Counts), what: &str) {
+        if self.progress.is_shown() {
+            let Counts {
+                packages, ready, ..
+            } = self.counts(change);
+            let text = match packages {
+                0 => format!("fetching{what}"),
+                _ => format!("fetching {ready}/{packages}{what}"),
+            };
+            self.progress.say(text);
         }
     }
 
     /// Shows how far a repository has come; only where progress is shown, for it comes often.
     fn receiving(&self, repository: &str, bytes: u64) {
-        if !self.progress.is_hidden() {
-            self.progress.enable_steady_tick(TICK);
-            let size = HumanBytes(bytes);
-            let text = format!("fetching {}: {size}", escape(repository));
-            self.progress.set_message(text);
+        let size = HumanBytes(bytes);
+        let what = format!(": {} {size}", escape(repository));
+        self.packages(|_| {}, &what);
+    }
+
+    fn placing(&self, slot: &SlotName) {
+        self.step(&format!("placing {}", slot.title()));
+        if self.progress.is_shown() {
+            let Counts { slots, placed, .. } = self.counts(|counts| counts.placed += 1);
+            let text = format!("placing {placed}/{}: {}", slots.max(placed), slot.title());
+            self.progress.say(text);
         }
+    }
+
+    fn hook_started(&self, slot: &SlotName, phase: Phase, script: &str, because: &str) {
+        let what = format!("the {phase} script of {}: {}", slot.title(), escape(script));
+        self.step(&format!("running {what} ({because})"));
+        let text = format!("running {phase} of {}", slot.package());
+        self.progress.say_timed(text);
+    }
+
+    fn hook_ended(&self, slot: &SlotName, phase: Phase, ending: &str) {
+        let ending = escape(ending);
+        self.step(&format!(
+            "the {phase} script of {} ended: {ending}",
+            slot.title()
+        ));
+        self.progress.say("finishing".to_owned());
     }
 
     fn hook_line(&self, slot: &SlotName, phase: Phase, line: &[u8]) {
         if self.verbosity != Verbosity::Quiet {
+            *lock(&self.last_heard) = Some((slot.clone(), phase));
             let prefix = paint(DIM, &format!("{} {phase} |", slot.package()));
-            self.line(&format!(
-                "{prefix} {}",
-                sanitize_line(line, self.stderr.has_colour())
-            ));
+            let (line, more) = visible(line);
+            let shown = sanitize_line(line, self.stderr.has_colour());
+            self.line(&format!("{prefix} {shown}{more}"));
         }
     }
 
     fn note(&self, text: &str) {
         let text = escape(text);
         if !self.json && self.verbosity != Verbosity::Quiet {
-            self.line(&format!("note: {text}"));
+            self.line(&format!("{} {text}", paint(NOTE, "note:")));
         }
-        self.said().notes.push(text);
+        lock(&self.said).notes.push(text);
     }
 
     /// Warns.
@@ -135,7 +186,7 @@ impl<'a> Reporter<'a> {
         if !self.json {
             self.line(&format!("{} {text}", paint(WARNING, "warning:")));
         }
-        self.said().warnings.push(text);
+        lock(&self.said).warnings.push(text);
     }
 }
 
@@ -148,37 +199,56 @@ impl Observer for Reporter<'_> {
                     self.line(&text);
                 }
             }
-            Event::Resolving => self.step("resolving".to_owned()),
-            Event::Fetching { package } => self.step(format!("reading {package}")),
+            Event::Resolving => {
+                self.step("resolving");
+                self.progress.say("resolving".to_owned());
+            }
+            Event::Packages { count } => {
+                self.packages(|counts| (counts.packages, counts.ready) = (*count, 0), "");
+            }
+            Event::PackageReady => self.packages(|counts| counts.ready += 1, ""),
+            Event::Fetching { package } => {
+                self.step(&format!("reading {package}"));
+                self.packages(|_| {}, &format!(": {package}"));
+            }
             Event::Receiving { repository, bytes } => self.receiving(repository, *bytes),
-            Event::Placing { slot } => self.step(format!("placing {}", slot.title())),
+            Event::Slots { count } => {
+                self.counts(|counts| (counts.slots, counts.placed) = (*count, 0));
+            }
+            Event::Placing { slot } => self.placing(slot),
             Event::HookStarted {
                 slot,
                 phase,
                 script,
                 because,
-            } => self.step(format!(
-                "running the {phase} script of {}: {} ({})",
-                slot.title(),
-                escape(script.as_str()),
-                because.as_str()
-            )),
+            } => self.hook_started(slot, *phase, script.as_str(), because.as_str()),
             Event::HookOutput { slot, phase, line } => self.hook_line(slot, *phase, line),
             Event::HookEnded {
                 slot,
                 phase,
                 ending,
-            } => {
-                self.step(format!(
-                    "the {phase} script of {} ended: {}",
-                    slot.title(),
-                    escape(ending)
-                ));
-            }
+            } => self.hook_ended(slot, *phase, ending),
             Event::Note(text) => self.note(text),
             Event::Warning(text) => self.warning(text),
         }
     }
+}
+
+/// What a terminal would show of `line`: what was written after the last return to its start, cut
+/// where it is long, with what stands for the rest.
+fn visible(line: &[u8]) -> (&[u8], &'static str) {
+    let mut written = line.split(|byte| *byte == b'\r').rev();
+    let line = written.find(|part| !part.is_empty()).unwrap_or_default();
+    if line.len() <= HOOK_LINE_BYTES {
+        return (line, "");
+    }
+    let starts_character = |end: &usize| line[*end] & 0xC0 != 0x80;
+    let end = (0..=HOOK_LINE_BYTES).rev().find(starts_character);
+    (&line[..end.unwrap_or(HOOK_LINE_BYTES)], " …")
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -252,6 +322,43 @@ mod tests {
             (said.notes, said.warnings),
             (vec!["a\\nb".to_owned()], vec!["\\x1B[2J".to_owned()])
         );
+    }
+
+    #[test]
+    fn a_line_shows_what_a_terminal_would() {
+        let check = |line: &[u8], shown: &[u8], more| assert_eq!(visible(line), (shown, more));
+        check(b"", b"", "");
+        check(b"\r\r", b"", "");
+        check(b"plain\r", b"plain", "");
+        check(b"\r20%\r40%\r60%\r", b"60%", "");
+        check(&[b'x'; HOOK_LINE_BYTES], &[b'x'; HOOK_LINE_BYTES], "");
+        check(&[b'x'; 9_000], &[b'x'; HOOK_LINE_BYTES], " …");
+        let wide = "é".repeat(HOOK_LINE_BYTES);
+        check(wide.as_bytes(), &wide.as_bytes()[..HOOK_LINE_BYTES], " …");
+        let odd = format!("x{wide}");
+        check(odd.as_bytes(), &odd.as_bytes()[..HOOK_LINE_BYTES - 1], " …");
+        check(&[0x80; 9_000], &[0x80; HOOK_LINE_BYTES], " …");
+    }
+
+    #[test]
+    fn what_was_written_last_need_not_be_shown_again() {
+        let written = Shared::default();
+        let stderr = Stream::new(Box::new(written), false);
+        let (one, other) = (slot("a.b/one", "1.0.0"), slot("a.b/other", "1.0.0"));
+        let phase = Phase::PostInstall;
+        for (verbosity, expected) in [(Verbosity::Normal, true), (Verbosity::Quiet, false)] {
+            let reporter = Reporter::new(&stderr, verbosity, false, false);
+            let output = |slot: &SlotName| Event::HookOutput {
+                slot: slot.clone(),
+                phase,
+                line: b"x".to_vec(),
+            };
+            reporter.observe(&output(&one));
+            assert_eq!(reporter.was_heard_last(&one, phase), expected);
+            assert!(!reporter.was_heard_last(&one, Phase::PreInstall));
+            reporter.observe(&output(&other));
+            assert!(!reporter.was_heard_last(&one, phase));
+        }
     }
 
     #[test]

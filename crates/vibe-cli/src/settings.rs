@@ -79,6 +79,13 @@ impl World {
         }
     }
 
+    /// Whether to show progress: to somebody who looks at a terminal that can take a line back, and
+    /// not in the log of a build that has one.
+    pub(crate) fn wants_progress(&self) -> bool {
+        let can = self.variable("TERM").is_some_and(|term| term != "dumb") || cfg!(windows);
+        self.stderr_is_terminal && can && self.variable("CI").is_none()
+    }
+
     /// Where the user's config would be. Without a usable home there is none, and the defaults
     /// hold: nothing is ever written there.
     fn config_path(&self) -> Result<Option<PathBuf>, UserError> {
@@ -453,5 +460,25 @@ mod tests {
         check(&[], ColorWhen::Auto, false, false);
         check(&[("NO_COLOR", "1")], ColorWhen::Always, false, true);
         check(&[], ColorWhen::Never, true, false);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn progress_is_for_terminals_that_can_take_a_line_back() {
+        let check = |variables: &[(&str, &str)], is_terminal, expected| {
+            let mut world = world(variables);
+            world.stderr_is_terminal = is_terminal;
+            assert_eq!(
+                world.wants_progress(),
+                expected,
+                "{variables:?} {is_terminal}"
+            );
+        };
+        check(&[("TERM", "xterm")], true, true);
+        check(&[("TERM", "xterm"), ("NO_COLOR", "1")], true, true);
+        check(&[("TERM", "xterm")], false, false);
+        check(&[("TERM", "dumb")], true, false);
+        check(&[], true, false);
+        check(&[("TERM", "xterm"), ("CI", "true")], true, false);
     }
 }

@@ -73,6 +73,8 @@ pub(crate) struct FailedHook {
     pub(crate) variables_not_passed: bool,
     /// Its log, relative to the project's root.
     pub(crate) log: Option<String>,
+    /// Whether what it printed stands right above.
+    pub(crate) was_heard: bool,
 }
 
 impl UserError {
@@ -130,6 +132,7 @@ impl UserError {
                 record: hook.as_ref().clone(),
                 variables_not_passed: *variables_not_passed,
                 log: None,
+                was_heard: false,
             }));
         }
         found
@@ -303,7 +306,10 @@ fn facts(error: &InstallError) -> Vec<String> {
         InstallError::LockOutOfDate { problems } | InstallError::LockIntegrity { problems } => {
             problems.iter().map(ToString::to_string).collect()
         }
-        InstallError::PreInstall { not_undone, .. } => not_undone.clone(),
+        InstallError::PreInstall { not_undone, .. } => {
+            let unchanged = "vibe.toml and vibe.lock were not changed".to_owned();
+            [unchanged].into_iter().chain(not_undone.clone()).collect()
+        }
         InstallError::Resolve { error, .. } => error.facts.clone(),
         InstallError::CloneGuard { guards } => guards.iter().flat_map(guard_facts).collect(),
         _ => Vec::new(),
@@ -1320,7 +1326,10 @@ mod tests {
         };
         check(&error, "pre-install", 4, "vibe hooks log org.example/a");
         let found = told(&error);
-        assert_eq!(found.causes, ["x stays"]);
+        assert_eq!(
+            found.causes,
+            ["vibe.toml and vibe.lock were not changed", "x stays"]
+        );
         let hook = found.hook.unwrap();
         assert_eq!((hook.record, hook.variables_not_passed), (record, true));
     }

@@ -17,6 +17,13 @@ pub enum Event {
     },
     /// Versions are being chosen.
     Resolving,
+    /// So many packages are looked at now; what is not there yet is read from its source.
+    Packages {
+        /// How many.
+        count: usize,
+    },
+    /// One of these has been looked at.
+    PackageReady,
     /// A package's source is being read.
     Fetching {
         /// The package.
@@ -28,6 +35,11 @@ pub enum Event {
         repository: String,
         /// How many bytes have come so far.
         bytes: u64,
+    },
+    /// So many slots are placed or refreshed now.
+    Slots {
+        /// How many.
+        count: usize,
     },
     /// A slot is about to be placed or refreshed.
     Placing {

@@ -319,6 +319,7 @@ impl<'a> Execution<'a> {
     fn before_commit(&mut self, commit: &Commit) -> Result<(), Stop> {
         self.write_rows()?;
         self.make_room()?;
+        self.tell_slots();
         self.check_out_clones()?;
         self.place_slots()?;
         for step in &self.planned.plan.steps {
@@ -356,6 +357,13 @@ impl<'a> Execution<'a> {
         self.is_projected = left.is_empty();
         self.projected = projected;
         Ok(())
+    }
+
+    fn tell_slots(&self) {
+        let is_filled =
+            |step: &&Step| matches!(step, Step::Place(_) | Step::Refresh(_) | Step::CheckOut(_));
+        let count = self.planned.plan.steps.iter().filter(is_filled).count();
+        self.context.observer.observe(&Event::Slots { count });
     }
 
     /// Every row that the plan asks for, written before the first byte of payload changes, and

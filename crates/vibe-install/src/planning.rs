@@ -409,9 +409,16 @@ struct Survey {
 impl Surveyor<'_> {
     /// What there is to do for each of `targets`, in their order.
     fn looks(&self, targets: Vec<&Target>) -> Result<Vec<Look>, InstallError> {
-        match targets.len() < MANY_PACKAGES {
-            true => targets.iter().map(|target| self.look(target)).collect(),
-            false => targets.par_iter().map(|target| self.look(target)).collect(),
+        let count = targets.len();
+        self.observer.observe(&Event::Packages { count });
+        let look = |target: &&Target| {
+            let look = self.look(target);
+            self.observer.observe(&Event::PackageReady);
+            look
+        };
+        match count < MANY_PACKAGES {
+            true => targets.iter().map(look).collect(),
+            false => targets.par_iter().map(look).collect(),
         }
     }
 

@@ -74,7 +74,8 @@ impl App<'_> {
         let mut told = UserError::of(error, &self.paste);
         if let Some(hook) = &mut told.hook {
             let record = hook.record.clone();
-            hook.log = self.failed_hook(&record, None).log;
+            let found = self.failed_hook(&record, None);
+            (hook.log, hook.was_heard) = (found.log, found.was_heard);
         }
         told
     }
@@ -111,6 +112,7 @@ impl App<'_> {
         let log = evidence.as_ref().zip(record.log.as_ref());
         FailedHook {
             record: record.clone(),
+            was_heard: self.reporter.was_heard_last(&record.slot, record.phase),
             variables_not_passed: evidence
                 .as_ref()
                 .is_some_and(|run| !run.variables_not_passed.is_empty()),
@@ -132,7 +134,7 @@ fn run_command(world: &World, arguments: &Arguments, cancel: &Cancellation) -> u
     let stdout = Stream::stdout(world.wants_colour(global.color, world.stdout_is_terminal));
     let stderr = Stream::stderr(world.wants_colour(global.color, world.stderr_is_terminal));
     let verbosity = verbosity(global);
-    let reporter = Reporter::new(&stderr, verbosity, global.json, world.stderr_is_terminal);
+    let reporter = Reporter::new(&stderr, verbosity, global.json, world.wants_progress());
     world
         .warnings
         .iter()

@@ -7,7 +7,7 @@ use super::run::ending;
 use super::style::{DIM, ERROR, HINT, WARNING, paint};
 use crate::user_error::{FailedHook, Place, UserError};
 
-/// Lines of a failed hook's output that are shown again.
+/// Lines of a failed hook's output that are shown again, where they do not stand right above.
 const TAIL_LINES: usize = 20;
 
 /// The error, its causes, its place, what its install hook printed, and its hints.
@@ -37,7 +37,7 @@ pub(crate) fn text(error: &UserError) -> String {
 pub(crate) fn flagged_text(hook: &FailedHook) -> String {
     let record = &hook.record;
     let mut lines = vec![format!(
-        "{} the {} script of {} {}; the package is installed, and the script is still due",
+        "{} the {} script of {} {}; the package is installed, and the next install runs the script again",
         paint(WARNING, "warning:"),
         record.phase,
         record.slot.title(),
@@ -101,7 +101,8 @@ fn caret_column(line: &str, column: usize) -> Option<usize> {
 }
 
 fn hook_lines(hook: &FailedHook) -> Vec<String> {
-    let lines: Vec<&str> = hook.record.tail.lines().collect();
+    let again = (!hook.was_heard).then_some(hook.record.tail.as_str());
+    let lines: Vec<&str> = again.unwrap_or_default().lines().collect();
     let cut = lines.len().saturating_sub(TAIL_LINES);
     let mut shown = Vec::new();
     if cut > 0 {
@@ -194,6 +195,7 @@ mod tests {
             record,
             variables_not_passed: false,
             log: None,
+            was_heard: false,
         }
     }
 
@@ -205,6 +207,9 @@ mod tests {
         let shown = plain(&flagged_text(&failed(21)));
         assert!(shown.contains("\n  | ...\n  | line\t2\\x1B\n"), "{shown}");
         assert!(shown.ends_with("\n  | line\t21\\x1B\n"), "{shown}");
+        let mut heard = failed(21);
+        heard.was_heard = true;
+        assert!(!flagged_text(&heard).contains("line"));
     }
 
     #[test]
@@ -216,7 +221,7 @@ mod tests {
         assert_eq!(
             plain(&flagged_text(&flagged)),
             "warning: the post-install script of org.example/a 1.0.0 failed (exit 3); the package is \
-             installed, and the script is still due\n  it changed vibe.lock\n  \
+             installed, and the next install runs the script again\n  it changed vibe.lock\n  \
              log: vibedeps/.state/runs/r/a.log\n  \
              some variables of your environment were not passed to it; `[hooks] pass-env` in \
              config.toml names more\n"

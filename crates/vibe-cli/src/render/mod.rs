@@ -16,7 +16,7 @@ pub(crate) mod verify;
 
 use std::time::Duration;
 
-pub(crate) use table::{Spare, columns_within};
+pub(crate) use table::{Spare, columns_within, cut};
 
 /// `count` with its noun: `1 package`, `2 packages`.
 pub(crate) fn count(count: usize, noun: &str) -> String {

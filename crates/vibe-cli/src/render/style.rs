@@ -8,6 +8,8 @@ pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// What to do.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
+/// What to know.
+pub(crate) const NOTE: Style = Style::new().bold();
 /// What came.
 pub(crate) const ADDED: Style = AnsiColor::Green.on_default().bold();
 /// What changed.
