@@ -60,6 +60,8 @@ pub(crate) struct Place {
     pub(crate) position: Option<Position>,
     /// The line, escaped.
     pub(crate) line_text: Option<String>,
+    /// How many characters of it stand before the place.
+    pub(crate) before: usize,
     /// What is wrong there.
     pub(crate) label: String,
 }
@@ -103,6 +105,7 @@ impl UserError {
             path: path.to_path_buf(),
             position: diagnostic.position,
             line_text: diagnostic.line_text.clone(),
+            before: diagnostic.before,
             label: diagnostic.message.clone(),
         });
         self.hints.splice(0..0, diagnostic.hint.clone());

@@ -1,5 +1,6 @@
 //! Errors, warnings and hints for people.
 
+use unicode_width::UnicodeWidthStr;
 use vibe_core::text::escape;
 
 use super::hooks::escape_but_tabs;
@@ -80,24 +81,14 @@ fn place_lines(place: &Place) -> Vec<String> {
     };
     let number = position.line.to_string();
     let gap = " ".repeat(number.len());
-    let mark = match caret_column(line, position.column) {
-        Some(column) => format!("{}^ {label}", " ".repeat(column - 1)),
-        None => label,
-    };
+    let before: String = line.chars().take(place.before).collect();
+    let mark = format!("{}^ {label}", " ".repeat(before.width()));
     vec![
         format!("  {gap}--> {path}:{number}:{}", position.column),
         format!("  {gap} |"),
         format!("  {number} | {line}"),
         format!("  {gap} | {}", paint(ERROR, &mark)),
     ]
-}
-
-/// Where the caret goes under `line`. An escape before it makes the line longer than the file's,
-/// and a cut one may end before it: then there is no caret.
-fn caret_column(line: &str, column: usize) -> Option<usize> {
-    let before: String = line.chars().take(column - 1).collect();
-    let is_whole = before.chars().count() == column - 1;
-    (is_whole && !before.contains('\\') && !before.contains("U+")).then_some(column)
 }
 
 fn hook_lines(hook: &FailedHook) -> Vec<String> {
@@ -168,16 +159,22 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_caret_where_its_column_is_not_known() {
-        for line in ["\tbad", "\u{202e} bad"] {
-            assert!(
-                manifest("", line).ends_with("    | it is bad\n"),
-                "{line:?}"
-            );
+    fn the_caret_stands_under_its_place_whatever_is_before_it() {
+        for (line, shown) in [
+            ("\tbad", "    bad"),
+            ("\u{202e} bad", "U+202E bad"),
+            ("漢字 bad", "漢字 bad"),
+            ("é😀 bad", "é😀 bad"),
+        ] {
+            let text = manifest("", line);
+            let caret = " ".repeat(shown.width() - 3);
+            let expected = format!("  1 | {shown}\n    | {caret}^ it is bad\n");
+            assert!(text.ends_with(&expected), "{text}");
         }
-        assert!(manifest("", &format!("{}bad", "x".repeat(300))).ends_with("    | it is bad\n"));
-        assert_eq!(caret_column("ab", 3), Some(3));
-        assert_eq!(caret_column("ab", 4), None);
+        let text = manifest("", &format!("{}bad", "x".repeat(300)));
+        let (space, before) = (" ".repeat(70), "x".repeat(69));
+        let expected = format!("  1 | …{before}bad\n    | {space}^ it is bad\n");
+        assert!(text.ends_with(&expected), "{text}");
     }
 
     #[test]

@@ -1,6 +1,13 @@
 //! What is wrong in a text, and where.
 
-use crate::text::{escape, mask_credentials, shorten};
+use crate::text::{escape, mask_credentials};
+
+/// Characters of a line that are shown, so that it stays one on a usual terminal.
+const SHOWN: usize = 72;
+/// Characters that are shown before the place where not all are.
+const SHOWN_BEFORE: usize = 40;
+/// How a tab is shown, so that a mark under the line stands where it should.
+const TAB: &str = "    ";
 
 /// A place in a text, both counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,8 +41,10 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, if it is anywhere in particular.
     pub position: Option<Position>,
-    /// The line at that position, escaped, shortened and without credentials, to be shown.
+    /// The line at that position, escaped, cut around it and without credentials, to be shown.
     pub line_text: Option<String>,
+    /// How many characters of that text stand before the position.
+    pub before: usize,
     /// What the user can do.
     pub hint: Option<String>,
 }
@@ -47,6 +56,7 @@ impl Diagnostic {
             message: message.into(),
             position: None,
             line_text: None,
+            before: 0,
             hint: None,
         }
     }
@@ -55,10 +65,12 @@ impl Diagnostic {
     pub fn at(text: &str, offset: usize, message: impl Into<String>) -> Self {
         let position = Position::of(text, offset);
         let line = text.lines().nth(position.line - 1).unwrap_or_default();
+        let (before, after) = around(&mask_credentials(line), position.column - 1);
         Self {
             message: message.into(),
             position: Some(position),
-            line_text: Some(escape(&shorten(&mask_credentials(line), 160))),
+            before: before.chars().count(),
+            line_text: Some(before + &after),
             hint: None,
         }
     }
@@ -69,6 +81,24 @@ impl Diagnostic {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// What is shown of `line` before and after its character `at`, with an ellipsis where more is.
+fn around(line: &str, at: usize) -> (String, String) {
+    let line: Vec<char> = line.chars().collect();
+    let at = at.min(line.len());
+    let latest = line.len().saturating_sub(SHOWN);
+    let start = at.saturating_sub(SHOWN_BEFORE).min(latest);
+    let end = line.len().min(start + SHOWN);
+    let more = |is_cut: bool| if is_cut { "…" } else { "" };
+    let shown = |part: &[char]| {
+        let part: String = part.iter().collect();
+        escape(&part.replace('\t', TAB))
+    };
+    (
+        more(start > 0).to_owned() + &shown(&line[start..at]),
+        shown(&line[at..end]) + more(end < line.len()),
+    )
 }
 
 #[cfg(test)]
@@ -103,7 +133,54 @@ mod tests {
     fn a_diagnostic_shows_its_line() {
         let found = Diagnostic::at("a\nb\u{1b}c\n", 2, "wrong").hint("mend it");
         assert_eq!(found.line_text.as_deref(), Some("b\\x1Bc"));
+        assert_eq!(found.before, 0);
         assert_eq!(found.to_string(), "wrong");
         assert_eq!(found.hint.as_deref(), Some("mend it"));
+    }
+    /// The shown line, with `|` where the position is.
+    fn marked(text: &str, offset: usize) -> String {
+        let found = Diagnostic::at(text, offset, "wrong");
+        let line = found.line_text.unwrap();
+        let before: String = line.chars().take(found.before).collect();
+        format!("{before}|{}", &line[before.len()..])
+    }
+
+    #[test]
+    fn the_position_is_known_in_the_line_as_it_is_shown() {
+        for (text, offset, expected) in [
+            ("abc", 1, "a|bc"),
+            ("abc", 3, "abc|"),
+            ("abc\n", 4, "|"),
+            ("ab\r\ncd\r\n", 5, "c|d"),
+            ("\tx = \ty", 6, "    x =     |y"),
+            ("é漢\u{1b}x", 6, "é漢\\x1B|x"),
+            ("\u{202e}x", 3, "U+202E|x"),
+            ("a = \"https://u:p@h\" x", 20, "a = \"https://***@h\" |x"),
+            ("", 0, "|"),
+        ] {
+            assert_eq!(marked(text, offset), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_position() {
+        let long = |before, after| format!("{}!{}", "é".repeat(before), "漢".repeat(after));
+        let check = |before, after, expected: (usize, usize)| {
+            let (left, right) = expected;
+            let more = |is_cut| if is_cut { "…" } else { "" };
+            let expected = format!(
+                "{}{}|!{}{}",
+                more(left < before),
+                "é".repeat(left),
+                "漢".repeat(right),
+                more(right < after)
+            );
+            assert_eq!(marked(&long(before, after), 2 * before), expected);
+        };
+        check(200, 200, (40, 31));
+        check(10, 200, (10, 61));
+        check(200, 3, (68, 3));
+        check(40, 31, (40, 31));
+        check(41, 30, (41, 30));
     }
 }
