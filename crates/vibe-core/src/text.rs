@@ -123,8 +123,8 @@ pub(crate) fn mask_credentials(line: &str) -> String {
 /// `word` quoted for a POSIX shell when it holds anything but plain characters, so that a printed
 /// command can be pasted as it stands. Control characters use the `$'…'` form.
 pub fn shell_quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./@%+=:,^".contains(c);
-    let starts_plain = !word.starts_with(['=', '^']);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./@%+=:,".contains(c);
+    let starts_plain = !word.starts_with('=');
     if !word.is_empty() && starts_plain && word.chars().all(plain) {
         return word.to_owned();
     }
@@ -143,8 +143,13 @@ fn ansi_quote(word: &str) -> String {
         match character {
             '\'' => out.push_str("\\'"),
             '\\' => out.push_str("\\\\"),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if is_deceptive(c) => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+            c if c.is_ascii_control() || is_deceptive(c) => {
+                // Bytes in three octal digits mean the same in every locale, and end before the
+                // next character whatever it is.
+                let mut bytes = [0; 4];
+                let bytes = c.encode_utf8(&mut bytes).bytes();
+                out.extend(bytes.map(|byte| format!("\\{byte:03o}")));
+            }
             c => out.push(c),
         }
     }
@@ -221,8 +226,9 @@ mod tests {
             ("$(id)", "'$(id)'"),
             ("=x", "'=x'"),
             ("^x", "'^x'"),
-            ("a\nb'\\", "$'a\\x0ab\\'\\\\'"),
-            ("\u{202e}x", "$'\\U0000202ex'"),
+            ("a^b", "'a^b'"),
+            ("a\nb'\\", "$'a\\012b\\'\\\\'"),
+            ("\u{202e}x", "$'\\342\\200\\256x'"),
         ] {
             assert_eq!(shell_quote(word), quoted);
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use vibe_core::Name;
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::manifest_edit::new_project;
+use vibe_core::text::shell_quote;
 use vibe_fs::{create_new_file, stat_of};
 
 use crate::error::InstallError;
@@ -133,9 +134,9 @@ pre-install = "hooks/prepare"      # before anything reads the package
 # "org.example/other" = "^1.2"
 "#
     );
-    let readme = format!(
-        "# {name}\n\nInstall it into a project from a path:\n\n    vibe install path:../{directory}\n"
-    );
+    let spec = shell_quote(&format!("path:../{directory}"));
+    let readme =
+        format!("# {name}\n\nInstall it into a project from a path:\n\n    vibe install {spec}\n");
     Ok(vec![
         (MANIFEST_NAME, manifest),
         ("README.md", readme),
