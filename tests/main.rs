@@ -66,5 +66,7 @@ mod quickstart;
 mod rerun;
 mod runs;
 mod support;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod verify;
 mod waiting;

@@ -68,16 +68,10 @@ fn read_world() -> World {
         platform_cache: platform.as_ref().map(BaseStrategy::cache_dir),
         stdin_is_terminal: std::io::stdin().is_terminal(),
         stdout_is_terminal: std::io::stdout().is_terminal(),
-        stdout_width: terminal_width(),
+        stdout_width: progress::width_of(&console::Term::stdout()),
         stderr_is_terminal: std::io::stderr().is_terminal(),
         warnings: Vec::new(),
     }
-}
-
-/// The columns of the terminal that is standard output. One that says it has none does not know.
-fn terminal_width() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
-    Some(usize::from(width.0)).filter(|columns| *columns > 0)
 }
 
 /// Whether the variable `name` tells git of a repository, or a configuration, that is the caller's

@@ -12,7 +12,7 @@ use crate::output::Stream;
 use crate::progress::Progress;
 use crate::render::style::{DIM, NOTE, WARNING, paint};
 
-/// Bytes of a line of an install hook that are shown; its log has all of it.
+/// Bytes of a line of an install hook that a terminal shows.
 const HOOK_LINE_BYTES: usize = 1_000;
 
 /// How much is said.
@@ -166,7 +166,11 @@ impl<'a> Reporter<'a> {
         if self.verbosity != Verbosity::Quiet {
             *lock(&self.last_heard) = Some((slot.clone(), phase));
             let prefix = paint(DIM, &format!("{} {phase} |", slot.package()));
-            let (line, more) = visible(line);
+            // A log keeps all of it; who looks on wants no more than a terminal has room for.
+            let (line, more) = match self.progress.is_shown() {
+                true => visible(line),
+                false => (line, ""),
+            };
             let shown = sanitize_line(line, self.stderr.has_colour());
             self.line(&format!("{prefix} {shown}{more}"));
         }

@@ -1,11 +1,12 @@
 //! The one line at the end of a terminal that says what is being done, and is gone when it is done.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use terminal_size::terminal_size_of;
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
 
 use crate::render::cut;
 
@@ -15,8 +16,11 @@ const TICK: Duration = Duration::from_millis(100);
 const DELAY: Duration = Duration::from_millis(150);
 /// The width of a terminal that does not say how wide it is.
 const USUAL_WIDTH: usize = 80;
-/// Columns that the text leaves free: the spinner, its space, and the `^C` of whoever interrupts.
-const FREE_WIDTH: usize = 4;
+/// Columns that the line leaves free at its end, where a terminal shows the `^C` of whoever
+/// interrupts: past the end it would go on the next line, and the line could not be taken back.
+const FREE_WIDTH: usize = 2;
+/// Columns of the spinner and the space after it.
+const SPINNER_WIDTH: usize = 2;
 
 /// Progress, or none.
 pub(crate) struct Progress {
@@ -80,7 +84,9 @@ impl Progress {
         // Nobody waits for the thread: one that still sleeps when the program ends goes with it.
         thread::spawn(move || {
             thread::sleep(DELAY);
-            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(Narrowed {
+                terminal: Term::buffered_stderr(),
+            })));
             bar.enable_steady_tick(TICK);
         });
     }
@@ -103,9 +109,9 @@ fn lock(said: &Mutex<Said>) -> MutexGuard<'_, Said> {
 
 fn style(said: Arc<Mutex<Said>>) -> ProgressStyle {
     let text = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let width = terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0));
-        let width = width.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH);
-        let shown = line(&lock(&said), Instant::now(), width);
+        let room = width_of(&Term::stderr()).unwrap_or(USUAL_WIDTH);
+        let room = room.saturating_sub(FREE_WIDTH + SPINNER_WIDTH);
+        let shown = line(&lock(&said), Instant::now(), room);
         // Writing to a string does not fail.
         let _ = out.write_str(&shown);
     };
@@ -114,29 +120,83 @@ fn style(said: Arc<Mutex<Said>>) -> ProgressStyle {
         .with_key("text", text)
 }
 
-/// The line for a terminal of that width; the time stays when the text is cut.
-fn line(said: &Said, now: Instant, width: usize) -> String {
+/// The text in that many columns; the time stays when the rest is cut.
+fn line(said: &Said, now: Instant, room: usize) -> String {
     let took = said.since.map(|since| now.duration_since(since).as_secs());
     let took = took.filter(|seconds| *seconds > 0);
     let took = took
         .map(|seconds| format!(" {seconds}s"))
         .unwrap_or_default();
-    let room = width.saturating_sub(FREE_WIDTH + took.len());
-    cut(&said.text, room) + &took
+    cut(&said.text, room.saturating_sub(took.len())) + &took
+}
+
+/// The columns of `terminal`, if it is one. One that says it has none does not know.
+pub(crate) fn width_of(terminal: &Term) -> Option<usize> {
+    let (_, width) = terminal.size_checked()?;
+    Some(usize::from(width)).filter(|columns| *columns > 0)
+}
+
+/// A terminal whose last columns are not used.
+#[derive(Debug)]
+struct Narrowed {
+    terminal: Term,
+}
+
+impl TermLike for Narrowed {
+    fn width(&self) -> u16 {
+        let free = u16::try_from(FREE_WIDTH).unwrap_or_default();
+        TermLike::width(&self.terminal).saturating_sub(free).max(1)
+    }
+
+    fn height(&self) -> u16 {
+        TermLike::height(&self.terminal)
+    }
+
+    fn move_cursor_up(&self, lines: usize) -> io::Result<()> {
+        self.terminal.move_cursor_up(lines)
+    }
+
+    fn move_cursor_down(&self, lines: usize) -> io::Result<()> {
+        self.terminal.move_cursor_down(lines)
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.terminal.move_cursor_right(columns)
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.terminal.move_cursor_left(columns)
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.terminal.write_line(text)
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.terminal.write_str(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.terminal.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.terminal.flush()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, seconds: Option<u64>, width: usize, expected: &str) {
+    fn check(text: &str, seconds: Option<u64>, room: usize, expected: &str) {
         let since = Instant::now();
         let now = since + Duration::from_secs(seconds.unwrap_or(5));
         let said = Said {
             text: text.to_owned(),
             since: seconds.map(|_| since),
         };
-        assert_eq!(line(&said, now, width), expected);
+        assert_eq!(line(&said, now, room), expected);
     }
 
     #[test]
@@ -147,11 +207,11 @@ mod tests {
             80,
             "fetching 1/2: org.example/a",
         );
-        check("fetching 1/2: org.example/a", None, 20, "fetching 1/2: o…");
+        check("fetching 1/2: org.example/a", None, 16, "fetching 1/2: o…");
         check("running a", Some(0), 80, "running a");
         check("running a", Some(61), 80, "running a 61s");
-        check("running hooks/a.sh", Some(61), 20, "running hoo… 61s");
-        check("漢字漢字", None, 10, "漢字…");
+        check("running hooks/a.sh", Some(61), 16, "running hoo… 61s");
+        check("漢字漢字", None, 6, "漢字…");
         check("running", Some(7), 0, "… 7s");
     }
 

@@ -40,7 +40,7 @@ fn unknown(package: &PackageId, known: &[PackageId], paste: &Paste) -> Vec<Strin
 
 fn no_version(there_is: Option<&Version>) -> Vec<String> {
     let told = there_is.map(|version| {
-        format!("require a version that there is in vibe.toml, as `^{version}` does")
+        format!("in vibe.toml, require a version that there is, as `^{version}` does")
     });
     told.into_iter().collect()
 }
@@ -55,12 +55,13 @@ fn conflict<C: ToString>(asked: &[(PackageId, C)]) -> Vec<String> {
         more => format!(" and {more} more"),
     };
     let listed = shown.join(", ");
-    vec![match asked {
-        [_] => format!(
-            "in vibe.toml, require another version of what leads there, or nothing of it: {listed}"
-        ),
-        _ => format!("in vibe.toml, change or leave out one of what leads there: {listed}{more}"),
-    }]
+    let one = match asked {
+        [_] => "this requirement",
+        _ => "one of these requirements",
+    };
+    vec![format!(
+        "change or remove {one} in vibe.toml: {listed}{more}"
+    )]
 }
 
 #[cfg(test)]
@@ -105,9 +106,9 @@ mod tests {
                 prerelease: prerelease.map(version),
             }
         };
-        let newest = "require a version that there is in vibe.toml, as `^1.2.0` does";
+        let newest = "in vibe.toml, require a version that there is, as `^1.2.0` does";
         check(trouble(None, Some("1.2.0"), Some("2.0.0-rc.1")), &[newest]);
-        let prerelease = "require a version that there is in vibe.toml, as `^2.0.0-rc.1` does";
+        let prerelease = "in vibe.toml, require a version that there is, as `^2.0.0-rc.1` does";
         check(trouble(None, None, Some("2.0.0-rc.1")), &[prerelease]);
         let by = "a.b/x 1.0.0 cannot be had so: require another version of it, or tell its \
                   maintainers";
@@ -126,18 +127,16 @@ mod tests {
         };
         check(
             conflict(1),
-            &[
-                "in vibe.toml, require another version of what leads there, or nothing of it: a.b/p0 ^1",
-            ],
+            &["change or remove this requirement in vibe.toml: a.b/p0 ^1"],
         );
         check(
             conflict(2),
-            &["in vibe.toml, change or leave out one of what leads there: a.b/p0 ^1, a.b/p1 ^1"],
+            &["change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1"],
         );
         check(
             conflict(8),
             &[
-                "in vibe.toml, change or leave out one of what leads there: a.b/p0 ^1, a.b/p1 ^1, \
+                "change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1, \
                  a.b/p2 ^1, a.b/p3 ^1, a.b/p4 ^1, a.b/p5 ^1 and 2 more",
             ],
         );

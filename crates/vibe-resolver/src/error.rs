@@ -192,7 +192,7 @@ fn ruled_out(chains: &[(&Chain, Says)], available: &[Version]) -> String {
         .collect();
     let width = rows.iter().map(|(versions, _)| versions.len()).max();
     let width = width.unwrap_or(0);
-    let mut text = "\n  what rules out each version there is:".to_owned();
+    let mut text = "\n  the versions there are, and what rules each of them out:".to_owned();
     for (versions, why) in rows {
         text += &format!("\n    {versions:width$}  {why}");
     }

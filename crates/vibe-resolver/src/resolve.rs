@@ -374,7 +374,7 @@ mod tests {
   hello (this project) requires org.example/b ^2
     org.example/b 2.0.0 requires org.example/c *
       org.example/c 1.5.0 requires org.example/core ^2
-  what rules out each version there is:
+  the versions there are, and what rules each of them out:
     2.0.0         not ^1, which org.example/a 1.2.0 requires
     1.1.0, 1.0.0  not ^2, which org.example/c 1.5.0 requires
   other versions of org.example/c do not help either",
@@ -391,7 +391,7 @@ mod tests {
     org.example/c 1.0.0 requires org.example/b ^1
   hello (this project) requires org.example/a *
     org.example/a 1.0.0 conflicts with org.example/b ^1
-  what rules out each version there is:
+  the versions there are, and what rules each of them out:
     1.0.0  ^1, with which org.example/a 1.0.0 conflicts",
         );
     }
@@ -405,7 +405,7 @@ mod tests {
   hello (this project) requires org.example/a *
     org.example/a 2.0.0 requires org.example/a ^1
     org.example/a 1.0.0 requires org.example/a ^2
-  what rules out each version there is:
+  the versions there are, and what rules each of them out:
     2.0.0  not ^1, which org.example/a 2.0.0 requires
     1.0.0  not ^2, which org.example/a 1.0.0 requires
   other versions of org.example/a do not help either",
@@ -421,7 +421,7 @@ mod tests {
   hello (this project) requires org.example/b ^1
   hello (this project) requires org.example/a *
     org.example/a 1.0.0 requires org.example/b ^2
-  what rules out each version there is:
+  the versions there are, and what rules each of them out:
     2.1.0-rc.1  a prerelease, which is only taken where a requirement names it
     2.0.0       not ^1, which hello requires
     1.0.0       not ^2, which org.example/a 1.0.0 requires",

@@ -157,6 +157,7 @@ mod tests {
             record: full_hook(),
             variables_not_passed: true,
             log: Some("l".to_owned()),
+            was_heard: true,
         }));
         error
     }
