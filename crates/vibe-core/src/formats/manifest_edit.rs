@@ -65,13 +65,13 @@ pub fn set_requirement(
 }
 
 /// The key under which `id` is required, with or without a kind.
-fn key_of(packages: &Item, id: &PackageId) -> Option<String> {
+pub(super) fn key_of(packages: &Item, id: &PackageId) -> Option<String> {
     let mut keys = packages.as_table_like()?.iter().map(|(key, _)| key);
     keys.find(|key| without_kind(key) == id.as_str())
         .map(str::to_owned)
 }
 
-fn not_editable(what: &str) -> Diagnostic {
+pub(super) fn not_editable(what: &str) -> Diagnostic {
     Diagnostic::new(format!("{what} has a form that cannot be edited"))
         .hint("write the requirement into vibe.toml by hand")
 }

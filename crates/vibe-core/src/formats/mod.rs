@@ -9,6 +9,7 @@ pub mod lock;
 pub mod manifest;
 pub mod manifest_edit;
 pub mod projections;
+pub mod manifest_removal;
 pub(crate) mod reader;
 pub mod record;
 pub mod state;
