@@ -68,5 +68,7 @@ mod runs;
 mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod uninstall;
 mod verify;
 mod waiting;

@@ -80,7 +80,8 @@ fn result(world: &World, arguments: &[&str], command: &str) -> Value {
     document(&ran, command)["result"].clone()
 }
 
-const RUN: &str = "The result of install, update, reinstall, verify --repair and hooks run";
+const RUN: &str =
+    "The result of install, update, uninstall, reinstall, verify --repair and hooks run";
 
 #[test]
 fn the_result_of_every_command_is_as_documented() {

@@ -82,6 +82,12 @@ pub(crate) enum Command {
     /// Take what the requirements allow now, instead of what vibe.lock holds
     #[command(after_help = "Example:\n  vibe update org.example/lint --dry-run")]
     Update(UpdateArguments),
+    /// Take requirements out of vibe.toml, and remove what nothing needs any more
+    #[command(
+        visible_aliases = ["remove", "rm"],
+        after_help = "Example:\n  vibe uninstall org.example/lint"
+    )]
+    Uninstall(UninstallArguments),
     /// Put packages back to what the lock says
     #[command(after_help = "Example:\n  vibe reinstall org.example/lint --force")]
     Reinstall(ReinstallArguments),
@@ -109,6 +115,7 @@ impl Command {
             Command::Init(_) => "init",
             Command::Install(_) => "install",
             Command::Update(_) => "update",
+            Command::Uninstall(_) => "uninstall",
             Command::Reinstall(_) => "reinstall",
             Command::Verify(_) => "verify",
             Command::List => "list",
@@ -130,6 +137,7 @@ impl Command {
         match self {
             Command::Install(arguments) => arguments.run.clone(),
             Command::Update(arguments) => arguments.run.clone(),
+            Command::Uninstall(arguments) => arguments.run.clone(),
             Command::Reinstall(arguments) => arguments.run.clone(),
             Command::Verify(arguments) => arguments.run.clone(),
             Command::Hooks(HooksCommand::Run(arguments)) => arguments.run.clone(),
@@ -224,6 +232,23 @@ pub(crate) struct UpdateArguments {
     /// Take exactly this version of the one package
     #[arg(long, value_name = "V", requires = "packages", value_parser = parse_version)]
     pub(crate) precise: Option<Version>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also give up changes and commits of yours in packages that are git clones
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Options of the run.
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+/// The arguments of `uninstall`.
+#[derive(Debug, Args)]
+pub(crate) struct UninstallArguments {
+    /// The packages that vibe.toml shall no longer require
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) packages: Vec<PackageId>,
     /// Show what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -468,6 +493,14 @@ mod tests {
     }
 
     #[test]
+    fn aliases_mean_uninstall() {
+        for word in ["uninstall", "remove", "rm"] {
+            let parsed = parse(&format!("vibe {word} org.example/a")).unwrap();
+            assert_eq!(parsed.command.name(), "uninstall", "{word}");
+        }
+    }
+
+    #[test]
     fn global_options_stand_anywhere() {
         for line in [
             "vibe --json --project /p list",
@@ -488,6 +521,7 @@ mod tests {
             "vibe list -q -v",
             "vibe hooks log --phase build",
             "vibe reinstall nogroup",
+            "vibe uninstall",
             "vibe install --hook-timeout 0s",
             "vibe install --hook-timeout 25h",
             "vibe install --hook-timeout soon",
@@ -508,6 +542,7 @@ mod tests {
             "install",
             "update",
             "reinstall",
+            "uninstall org.example/a",
             "verify --repair",
             "hooks run org.example/a",
         ] {

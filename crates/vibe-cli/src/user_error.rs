@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use vibe_core::PackageId;
 use vibe_core::formats::diagnostic::{Diagnostic, Position};
 use vibe_core::formats::lock::LockError;
 use vibe_core::formats::projections::ProjectionsError;
@@ -175,6 +176,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::NoVersionTags { .. } => ("no-version-tags", FAILED),
         InstallError::LockIntegrity { .. } => ("lock-integrity", INTEGRITY),
         InstallError::NotInstalled { .. } => ("not-installed", FAILED),
+        InstallError::NotRequired { .. } => ("not-required", FAILED),
         InstallError::NoSuchRegistry { .. } => ("no-such-registry", USAGE),
         InstallError::NotInRegistries { .. } => ("not-in-registries", FAILED),
         InstallError::PathSource { .. } => ("path-source", FAILED),
@@ -362,6 +364,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::OtherTree { .. }
         | InstallError::OtherScripts { .. } => lock_hint(error, paste),
         InstallError::NotInstalled { .. }
+        | InstallError::NotRequired { .. }
         | InstallError::NoSuchRegistry { .. }
         | InstallError::NotInRegistries { .. }
         | InstallError::PathSource { .. }
@@ -568,6 +571,7 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
                 .or_else(|| relatives(id, installed))
                 .unwrap_or_else(|| format!("see what is installed: {}", paste.line(&["list"]))),
         ),
+        InstallError::NotRequired { roots, .. } => Some(not_required_hint(roots, paste)),
         InstallError::NoSuchRegistry { name, .. } => Some(format!(
             "add a `[[registry]]` with the name `{}` to vibe.toml, or take the name out",
             escape(name)
@@ -672,6 +676,17 @@ fn git_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// How a package goes that only others require; `roots` bring it.
+fn not_required_hint(roots: &[PackageId], paste: &Paste) -> String {
+    if roots.is_empty() {
+        let command = paste.line(&["install"]);
+        return format!("an install removes what nothing needs: {command}");
+    }
+    let words = std::iter::once("uninstall").chain(roots.iter().map(PackageId::as_str));
+    let words: Vec<&str> = words.collect();
+    format!("it goes with what brings it: {}", paste.line(&words))
 }
 
 fn store_hint(error: &InstallError) -> Option<String> {
@@ -1090,6 +1105,19 @@ mod tests {
             commit: "0".repeat(40),
         };
         check(&spec, "not-a-package", 2, "`subdir`");
+    }
+
+    #[test]
+    fn what_only_others_require_goes_with_them() {
+        let error = |roots: &[&str]| InstallError::NotRequired {
+            id: id("org.example/a"),
+            requirers: vec![id("org.example/b")],
+            roots: roots.iter().map(|root| id(root)).collect(),
+        };
+        let both = error(&["org.example/c", "org.example/d"]);
+        let command = "vibe uninstall org.example/c org.example/d";
+        check(&both, "not-required", 1, command);
+        check(&error(&[]), "not-required", 1, "vibe install");
     }
 
     #[test]

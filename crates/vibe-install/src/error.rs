@@ -224,6 +224,16 @@ pub enum InstallError {
         /// The packages that are.
         installed: Vec<PackageId>,
     },
+    /// A package that is to go is installed for the sake of others only.
+    #[error("vibe.toml does not require {id}{}", requirers_text(requirers))]
+    NotRequired {
+        /// The package.
+        id: PackageId,
+        /// The packages that require it.
+        requirers: Vec<PackageId>,
+        /// The requirements of the manifest that bring it.
+        roots: Vec<PackageId>,
+    },
     /// A requirement names a registry that the manifest does not have.
     #[error(
         "{} requires {id} from the registry `{name}`, which it does not list",
@@ -645,6 +655,15 @@ pub enum InstallError {
 
 fn package_text(id: Option<&PackageId>) -> &str {
     id.map_or("the package", PackageId::as_str)
+}
+
+fn requirers_text(requirers: &[PackageId]) -> String {
+    let names: Vec<&str> = requirers.iter().map(PackageId::as_str).collect();
+    match names.len() {
+        0 => String::new(),
+        1 => format!("; {} does", names[0]),
+        _ => format!("; {} do", names.join(", ")),
+    }
 }
 
 fn failed_hook(hook: &HookRecord) -> String {

@@ -35,6 +35,7 @@ mod settings;
 mod sources;
 mod summary;
 mod target;
+mod uninstall;
 mod unsolved;
 mod update;
 mod verify;
@@ -61,6 +62,7 @@ pub use report::{
 pub use repositories::token_variable;
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
 pub use settings::{Context, Nobody, Questions, Settings, WantedLinkMode};
+pub use uninstall::{UninstallRequest, uninstall};
 pub use unsolved::{Trouble, Unsolved};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;

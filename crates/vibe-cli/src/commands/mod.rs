@@ -6,6 +6,7 @@ mod init;
 mod install;
 mod list;
 mod runs;
+mod uninstall;
 mod verify;
 
 use std::ffi::OsString;
@@ -199,6 +200,7 @@ fn outcome(
         Command::Init(arguments) => init::run(&app, arguments),
         Command::Install(arguments) => install::install(&app, arguments),
         Command::Update(arguments) => install::update(&app, arguments),
+        Command::Uninstall(arguments) => uninstall::run(&app, arguments),
         Command::Reinstall(arguments) => install::reinstall(&app, arguments),
         Command::Verify(arguments) => verify::run(&app, arguments),
         Command::List => list::run(&app),
