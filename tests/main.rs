@@ -15,6 +15,7 @@ mod bad_trees;
 #[cfg(unix)]
 mod boot;
 mod cache;
+mod completions;
 #[cfg(unix)]
 mod corpus;
 #[cfg(target_os = "linux")]

@@ -128,6 +128,10 @@ fn the_result_of_every_command_is_as_documented() {
         &result(&world, &["runs", "show"], "runs show"),
     );
     check(
+        "The result of completions",
+        &result(&world, &["completions", "zsh"], "completions"),
+    );
+    check(
         "The result of init",
         &result(&world, &["init", "new"], "init"),
     );

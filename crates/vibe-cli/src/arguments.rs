@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use vibe_core::hook::Phase;
 use vibe_core::specifier::Specifier;
 use vibe_core::version::parse_version;
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     /// Look at what is kept for all projects, prove it or remove it
     #[command(subcommand, after_help = "Example:\n  vibe cache list")]
     Cache(CacheCommand),
+    /// Print a script that completes command lines in a shell
+    #[command(after_help = "Example:\n  eval \"$(vibe completions bash)\"")]
+    Completions(CompletionsArguments),
 }
 
 impl Command {
@@ -129,6 +133,7 @@ impl Command {
             Command::Cache(CacheCommand::Verify) => "cache verify",
             Command::Cache(CacheCommand::Gc(_)) => "cache gc",
             Command::Cache(CacheCommand::Clean) => "cache clean",
+            Command::Completions(_) => "completions",
         }
     }
 
@@ -145,7 +150,8 @@ impl Command {
             | Command::List
             | Command::Hooks(HooksCommand::List(_) | HooksCommand::Log(_))
             | Command::Runs(_)
-            | Command::Cache(_) => RunOptions::default(),
+            | Command::Cache(_)
+            | Command::Completions(_) => RunOptions::default(),
         }
     }
 
@@ -388,6 +394,14 @@ pub(crate) struct CacheGcArguments {
     /// How long something was not used, as in 12h or 7d; uses are noted to a day
     #[arg(long, value_name = "D", default_value = "30d", value_parser = humantime::parse_duration)]
     pub(crate) unused_for: Duration,
+}
+
+/// The arguments of `completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell that is to read it
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
 }
 
 fn phase_parser() -> impl TypedValueParser<Value = Phase> {

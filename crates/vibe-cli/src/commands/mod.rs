@@ -1,6 +1,7 @@
 //! The commands, each in a file of its own, and what is common to them.
 
 mod cache;
+mod completions;
 mod hooks;
 mod init;
 mod install;
@@ -181,6 +182,9 @@ fn outcome(
     reporter: &Reporter<'_>,
     cancel: &Cancellation,
 ) -> Result<Answer, UserError> {
+    if let Command::Completions(arguments) = &arguments.command {
+        return completions::run(arguments);
+    }
     let (config, warnings) = read_config(world)?;
     warnings
         .iter()
@@ -207,6 +211,7 @@ fn outcome(
         Command::Hooks(command) => hooks::run(&app, command),
         Command::Runs(command) => runs::run(&app, command),
         Command::Cache(command) => cache::run(&app, command),
+        Command::Completions(arguments) => completions::run(arguments),
     }
 }
 
