@@ -1,6 +1,6 @@
 //! `vibe runs`: evidence of past runs.
 
-use crate::support::{command, read, redacted, slot, start, vibe, wait, wait_until};
+use crate::support::{command, newest_run, read, redacted, slot, start, vibe, wait, wait_until};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -138,4 +138,111 @@ fn a_run_that_is_not_kept_is_refused_and_no_name_leads_out_of_the_runs() {
             )
         );
     }
+}
+
+/// The runs whose evidence is kept.
+const KEPT: usize = 50;
+
+/// Makes `count` runs like the newest one, which began in `year`, a millisecond after each other.
+fn make_runs(world: &World, year: u32, count: usize) {
+    let newest = newest_run(world);
+    let own_name = newest.file_name().unwrap().to_str().unwrap().to_owned();
+    for number in 0..count {
+        let name = format!("{year}0101T000000{number:03}Z-1");
+        let copy = newest.with_file_name(&name);
+        std::fs::create_dir(&copy).unwrap();
+        for entry in std::fs::read_dir(&newest).unwrap() {
+            let entry = entry.unwrap();
+            let text = read(entry.path()).replace(&own_name, &name);
+            std::fs::write(copy.join(entry.file_name()), text).unwrap();
+        }
+    }
+}
+
+/// The directories of runs.
+fn directories(world: &World) -> Vec<String> {
+    let runs = std::fs::read_dir(world.project().join("vibedeps/.state/runs")).unwrap();
+    let names = runs.map(|run| run.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_newest_runs_are_kept_with_their_logs() {
+    let world = world("echo done\n");
+    vibe(&world, &["install"]).expect(0);
+    make_runs(&world, 2001, KEPT + 10);
+    vibe(&world, &["hooks", "run", LINT, "--force"]).expect(0);
+    let left = directories(&world);
+    assert_eq!(left.len(), KEPT);
+    assert_eq!(left[0], "20010101T000000012Z-1");
+    assert_eq!(names(&world).len(), KEPT);
+    let listed = vibe(&world, &["runs", "list", "--json"]).expect(0).json();
+    let runs = listed["result"].as_array().unwrap();
+    let named: Vec<&str> = runs
+        .iter()
+        .rev()
+        .map(|run| run["run"].as_str().unwrap())
+        .collect();
+    assert_eq!(named, left);
+    for run in left {
+        let log = format!("vibedeps/.state/runs/{run}/org.example.lint.post-install.log");
+        assert_eq!(world.read(&log), "done\n");
+    }
+}
+
+#[test]
+fn runs_that_fail_are_not_kept_without_end() {
+    let world = world("echo done\n");
+    vibe(&world, &["install"]).expect(0);
+    make_runs(&world, 2001, KEPT + 10);
+    PackageBuilder::new("org.example/bad", "1.0.0")
+        .hook(Phase::PreInstall, "exit 3\n")
+        .publish(&world.registry());
+    vibe(&world, &["install", "org.example/bad"]).expect(4);
+    assert_eq!(directories(&world).len(), KEPT);
+    vibe(&world, &["runs", "show"])
+        .expect(0)
+        .stdout_has("\noutcome  failed");
+}
+
+#[test]
+fn a_run_that_the_clock_puts_before_all_others_keeps_its_evidence() {
+    let world = world("echo done\n");
+    vibe(&world, &["install"]).expect(0);
+    make_runs(&world, 2999, KEPT + 10);
+    let before = directories(&world);
+    let ran = vibe(&world, &["hooks", "run", LINT, "--force", "--json"]).expect(0);
+    let name = ran.json()["result"]["run"].as_str().unwrap().to_owned();
+    let left = directories(&world);
+    assert!(!before.contains(&name) && left.contains(&name), "{left:?}");
+    assert_eq!(left.len(), KEPT);
+    vibe(&world, &["runs", "show", &name])
+        .expect(0)
+        .stdout_has("\noutcome  done\n");
+}
+
+#[test]
+fn the_last_log_of_a_hook_that_is_still_due_is_kept() {
+    let world = world("echo why it failed; exit 3\n");
+    PackageBuilder::new("org.example/other", "1.0.0")
+        .hook(Phase::PostInstall, "true\n")
+        .publish(&world.registry());
+    vibe(&world, &["install", "org.example/other"]).expect(5);
+    let flagged = newest_run(&world);
+    let other = ["hooks", "run", "org.example/other", "--force"];
+    vibe(&world, &other).expect(0);
+    make_runs(&world, 2999, KEPT + 10);
+    vibe(&world, &other).expect(0);
+    assert_eq!(directories(&world).len(), KEPT);
+    assert!(flagged.is_dir());
+    vibe(&world, &["hooks", "log", LINT])
+        .expect(0)
+        .stdout_has("why it failed");
+    // Once it is no longer due, its log goes as all others.
+    world.require(&[("org.example/other", "^1")]);
+    vibe(&world, &["install"]).expect(0);
+    assert!(!flagged.exists());
+    assert_eq!(directories(&world).len(), KEPT);
 }

@@ -1,10 +1,13 @@
 //! What every run that changes something leaves behind: `.state/runs/<run>/run.json`, and the log
 //! of each hook beside it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use vibe_core::PackageId;
 use vibe_core::formats::decode::decode;
+use vibe_core::hook::Phase;
 use vibe_core::limits::{LOCK_BYTES, RUNS_KEPT};
 use vibe_fs::{Durability, EntryKind, list_dir, read_if_exists, remove_tree, write_atomic};
 use vibe_slot::Layout;
@@ -86,15 +89,50 @@ pub(crate) fn read_run(layout: &Layout, run: &str) -> Result<Option<RunRecord>, 
         .and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// Removes all but the newest runs. What cannot be removed stays for the next time.
-pub(crate) fn prune_runs(layout: &Layout) -> Result<(), InstallError> {
+/// Removes the oldest runs beyond [`RUNS_KEPT`]. The run `current` stays, whatever the clock said
+/// when it began, and so does the last log of each hook in `owed`: it says why the hook is still
+/// due. What cannot be removed stays for the next time.
+pub(crate) fn prune_runs(
+    layout: &Layout,
+    current: &str,
+    owed: BTreeSet<(PackageId, Phase)>,
+) -> Result<(), InstallError> {
     let names = run_names(layout)?;
-    for name in names.iter().take(names.len().saturating_sub(RUNS_KEPT)) {
+    let excess = names.len().saturating_sub(RUNS_KEPT);
+    if excess == 0 {
+        return Ok(());
+    }
+    let mut kept = last_logs(layout, &names, owed)?;
+    kept.insert(current.to_owned());
+    let oldest = names.iter().filter(|name| !kept.contains(*name));
+    for name in oldest.take(excess) {
         if let Err(error) = remove_tree(&run_directory(layout, name)) {
             tracing::warn!("{error}");
         }
     }
     Ok(())
+}
+
+/// The runs that have the last log of a hook in `owed`; `names` are all runs, the oldest first.
+fn last_logs(
+    layout: &Layout,
+    names: &[String],
+    mut owed: BTreeSet<(PackageId, Phase)>,
+) -> Result<BTreeSet<String>, InstallError> {
+    let mut found = BTreeSet::new();
+    for name in names.iter().rev() {
+        if owed.is_empty() {
+            break;
+        }
+        let run = read_run(layout, name)?;
+        let logged = run.iter().flat_map(|run| &run.hooks);
+        for hook in logged.filter(|hook| hook.log.is_some()) {
+            if owed.remove(&(hook.package.clone(), hook.phase)) {
+                found.insert(name.clone());
+            }
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{CloneState, LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState};
 use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
-use vibe_core::{Cancellation, Event, Observer, SlotName, TreeId};
+use vibe_core::{Cancellation, Event, Observer, PackageId, SlotName, TreeId};
 use vibe_fs::Durability;
 use vibe_fs::error::shown;
 use vibe_plan::removal::removal;
@@ -232,9 +232,10 @@ impl<'a> Execution<'a> {
         });
         let placed: BTreeSet<&SlotName> = placed.collect();
         let tidied = tidy(self.context, self.project, |slot| placed.contains(slot));
+        let pruned = prune_runs(&self.project.layout, &self.run, self.owed());
         outcome?;
         let is_tidy = tidied?;
-        prune_runs(&self.project.layout)?;
+        pruned?;
         Ok(Executed {
             run: self.run,
             hooks: self.hooks,
@@ -242,6 +243,27 @@ impl<'a> Execution<'a> {
             projected: self.projected,
             is_tidy: is_tidy && self.is_projected,
         })
+    }
+
+    /// The hooks that are still due.
+    fn owed(&self) -> BTreeSet<(PackageId, Phase)> {
+        let slots = self
+            .state
+            .slots
+            .iter()
+            .map(|(slot, row)| (slot, &row.phases));
+        let clones = self
+            .state
+            .clones
+            .iter()
+            .map(|(slot, row)| (slot, &row.phases));
+        let owed = slots.chain(clones).flat_map(|(slot, phases)| {
+            let owed = phases
+                .iter()
+                .filter(|(_, state)| **state == PhaseState::Owed);
+            owed.map(|(phase, _)| (slot.package().clone(), *phase))
+        });
+        owed.collect()
     }
 
     fn hooks_only(&mut self, row: (SlotName, HookRow)) -> Result<(), InstallError> {
