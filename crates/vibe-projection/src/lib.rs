@@ -4,3 +4,4 @@
 pub mod block;
 pub mod boot;
 pub mod edits;
+pub mod items;
