@@ -19,6 +19,7 @@ pub mod stat;
 pub mod system;
 #[cfg(test)]
 mod testing;
+pub mod trial;
 pub mod walk;
 
 pub use atomic::{Durability, create_new_file, write_atomic};
@@ -40,4 +41,5 @@ pub use system::{
     boot_id, canonical_directory, create_directory, create_directory_all, fits, may_write,
     path_limit, sync_directory, touch,
 };
+pub use trial::{LinkKinds, is_same_file_system, try_links};
 pub use walk::{RawEntry, bytes_below, list_dir, read_link, walk};

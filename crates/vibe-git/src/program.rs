@@ -22,6 +22,8 @@ use vibe_fs::error::shown;
 
 /// How long one call may take: a check-out of the largest tree on a slow disk, and no longer.
 pub const GIT_TIMEOUT: Duration = Duration::from_secs(1_800);
+/// How long it may take to say its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes a call may print: the status of a million paths fits.
 const OUTPUT_BYTES: usize = 256 << 20;
 /// Bytes of its messages that are kept.
@@ -197,6 +199,31 @@ impl GitProgram {
             .chain(ours)
             .collect();
         Self { path, environment }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says its version is, escaped. `directory` is any directory: nothing in it is read.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not tell within ten seconds.
+    pub fn version(&self, directory: &Path, cancel: &Cancellation) -> Result<String, ProgramError> {
+        let call = Call {
+            doing: "tell its version in",
+            git_directory: directory,
+            work_tree: directory,
+            objects: &[],
+            arguments: vec!["--version".into()],
+            input: Vec::new(),
+        };
+        let printed = self.run_within(&call, cancel, VERSION_TIMEOUT)?;
+        let text = String::from_utf8_lossy(&printed);
+        let line = text.lines().next().unwrap_or_default().trim();
+        let version = line.strip_prefix("git version ").unwrap_or(line);
+        Ok(escape(&shorten(version, MESSAGE_CHARACTERS)))
     }
 
     /// Makes one call and returns what it printed.
@@ -501,6 +528,19 @@ mod tests {
         look: impl FnOnce(&Path, Result<Vec<u8>, ProgramError>) -> T,
     ) -> T {
         check(script, &Cancellation::new(), Duration::from_secs(60), look)
+    }
+
+    #[test]
+    fn a_program_tells_its_version_in_one_line() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("git");
+        let script = "#!/bin/sh\necho \"git version 2.30.1 (x\x1b)\"; echo more\n";
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let program = GitProgram::new(path.clone(), &BTreeMap::new());
+        assert_eq!(program.path(), path);
+        let version = program.version(root.path(), &Cancellation::new()).unwrap();
+        assert_eq!(version, "2.30.1 (x\\x1B)");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn program_folders(caller: &BTreeMap<OsString, OsString>) -> Vec<String> {
 }
 
 /// The absolute paths of the programs called `name`, in the order of `path`.
-fn find(name: &str, path: Option<&OsStr>) -> Vec<PathBuf> {
+pub fn find(name: &str, path: Option<&OsStr>) -> Vec<PathBuf> {
     path.and_then(|path| which::which_in_global(name, Some(path)).ok())
         .into_iter()
         .flatten()

@@ -80,6 +80,12 @@ impl Store {
         &self.layout().root
     }
 
+    /// The directory in which trees are staged, whether it is there or not. What lies there and is
+    /// nobody's goes in time.
+    pub fn staging(&self) -> &Path {
+        &self.layout().staging
+    }
+
     pub(crate) fn layout(&self) -> &Layout {
         &self.shared.layout
     }

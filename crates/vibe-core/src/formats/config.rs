@@ -1,5 +1,9 @@
 //! `config.toml`, the user's settings.
 
+use std::collections::BTreeSet;
+
+use toml_edit::TableLike;
+
 use crate::formats::diagnostic::Diagnostic;
 use crate::formats::reader::{Field, Reader, parse_document, words};
 use crate::limits::PackageLimits;
@@ -70,6 +74,20 @@ impl UserConfig {
     }
 }
 
+/// The keys that `text`, a configuration, states, as `hooks.policy`: what has another value than the
+/// default, and what has the default since it is written there. None of a text that is no TOML.
+pub fn stated_keys(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let Ok(document) = parse_document(text) else {
+        return found;
+    };
+    for (table, item) in document.iter() {
+        let keys = item.as_table_like().into_iter().flat_map(TableLike::iter);
+        found.extend(keys.map(|(key, _)| format!("{table}.{key}")));
+    }
+    found
+}
+
 fn read_limits(table: &mut Reader<'_>) -> Result<PackageLimits, Diagnostic> {
     let default = PackageLimits::default();
     let entries = |field: &Field<'_>| {
@@ -102,6 +120,20 @@ fn read_variable(field: &Field<'_>) -> Result<String, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_stated_is_told_from_what_is_left_out() {
+        let check = |text: &str, expected: &[&str]| {
+            let found = stated_keys(text);
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), expected, "{text}");
+        };
+        check("", &[]);
+        check("not TOML", &[]);
+        check(
+            "limits = { file-bytes = 1 }\n[hooks]\npolicy = \"install-is-consent\"\ntimeout = \"1m\"\n",
+            &["hooks.policy", "hooks.timeout", "limits.file-bytes"],
+        );
+    }
 
     #[test]
     fn an_empty_configuration_is_the_default() {
