@@ -20,6 +20,8 @@ mod completions;
 mod corpus;
 #[cfg(target_os = "linux")]
 mod crash;
+#[cfg(unix)]
+mod doctor;
 mod documentation;
 #[cfg(unix)]
 mod git_hostile;

@@ -127,6 +127,14 @@ fn the_result_of_every_command_is_as_documented() {
         "The result of runs show",
         &result(&world, &["runs", "show"], "runs show"),
     );
+    let environment = result(&world, &["doctor"], "doctor");
+    check("The result of doctor", &environment);
+    for found in environment["checks"].as_array().unwrap() {
+        check("A check", found);
+    }
+    for setting in environment["settings"].as_array().unwrap() {
+        check("A setting", setting);
+    }
     check(
         "The result of completions",
         &result(&world, &["completions", "zsh"], "completions"),

@@ -107,6 +107,9 @@ pub(crate) enum Command {
     /// Look at what is kept for all projects, prove it or remove it
     #[command(subcommand, after_help = "Example:\n  vibe cache list")]
     Cache(CacheCommand),
+    /// Report what this machine and the project offer, and where each setting came from
+    #[command(after_help = "Example:\n  vibe doctor")]
+    Doctor,
     /// Print a script that completes command lines in a shell
     #[command(after_help = "Example:\n  eval \"$(vibe completions bash)\"")]
     Completions(CompletionsArguments),
@@ -133,6 +136,7 @@ impl Command {
             Command::Cache(CacheCommand::Verify) => "cache verify",
             Command::Cache(CacheCommand::Gc(_)) => "cache gc",
             Command::Cache(CacheCommand::Clean) => "cache clean",
+            Command::Doctor => "doctor",
             Command::Completions(_) => "completions",
         }
     }
@@ -151,6 +155,7 @@ impl Command {
             | Command::Hooks(HooksCommand::List(_) | HooksCommand::Log(_))
             | Command::Runs(_)
             | Command::Cache(_)
+            | Command::Doctor
             | Command::Completions(_) => RunOptions::default(),
         }
     }

@@ -26,10 +26,67 @@ const CONFIG_NAME: &str = "config.toml";
 const STORE_NAME: &str = "store";
 /// The fetched git repositories.
 const GIT_CACHE_NAME: &str = "git";
+/// The variable that forbids the network.
+const OFFLINE_VARIABLE: &str = "VIBE_OFFLINE";
 /// The variable with hosts that `insecure-hosts` names too, separated by commas.
 const INSECURE_HOSTS_VARIABLE: &str = "VIBE_INSECURE_HOSTS";
 /// The variable that says how the files of new slots are placed.
 const LINK_MODE_VARIABLE: &str = "VIBE_LINK_MODE";
+
+/// Where a setting came from. The first that says something wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Origin {
+    /// This option of the command line.
+    Flag(&'static str),
+    /// This variable of the environment.
+    Variable(&'static str),
+    /// The user's config.
+    Config,
+    /// Nobody said anything.
+    #[default]
+    Default,
+}
+
+/// The user's config as read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ConfigFile {
+    /// Where it is, or would be; `None` where there is no place for it.
+    pub(crate) path: Option<PathBuf>,
+    /// Its text; `None` where there is none.
+    pub(crate) text: Option<String>,
+    /// What it says.
+    pub(crate) config: UserConfig,
+    /// What is odd about it.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The settings of a run, and where they came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    /// The settings.
+    pub(crate) settings: Settings,
+    /// Where those came from that have more than one source.
+    pub(crate) origins: Origins,
+}
+
+/// Where settings came from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origins {
+    /// Where the project is looked for.
+    pub(crate) project: Origin,
+    /// The places of config, store and fetched repositories.
+    pub(crate) places: Origin,
+    /// Whether there is a network.
+    pub(crate) offline: Origin,
+    /// How new slots are placed.
+    pub(crate) link_mode: Origin,
+    /// When colour is used, and who says so.
+    pub(crate) color: (&'static str, Origin),
+    /// The user's config, which those come from that have no other source.
+    pub(crate) config: ConfigFile,
+    /// The hosts that the environment adds to those of the config.
+    pub(crate) added_hosts: Vec<String>,
+}
 
 /// What the program was started with, read once.
 #[derive(Debug)]
@@ -86,6 +143,20 @@ impl World {
         self.stderr_is_terminal && can && self.variable("CI").is_none()
     }
 
+    /// When to use colour, on a terminal, and who says so.
+    fn color(&self, when: ColorWhen) -> (&'static str, Origin) {
+        let dumb = self.variable("TERM") == Some(OsStr::new("dumb"));
+        match when {
+            ColorWhen::Always => ("always", Origin::Flag("--color")),
+            ColorWhen::Never => ("never", Origin::Flag("--color")),
+            ColorWhen::Auto if self.variable("NO_COLOR").is_some() => {
+                ("never", Origin::Variable("NO_COLOR"))
+            }
+            ColorWhen::Auto if dumb => ("never", Origin::Variable("TERM")),
+            ColorWhen::Auto => ("auto", Origin::Default),
+        }
+    }
+
     /// Where the user's config would be. Without a usable home there is none, and the defaults
     /// hold: nothing is ever written there.
     fn config_path(&self) -> Result<Option<PathBuf>, UserError> {
@@ -123,32 +194,62 @@ impl World {
         Ok(folder.map(|folder| folder.join(FOLDER).join(name)))
     }
 
+    /// Where the places of ours come from.
+    fn places_origin(&self) -> Origin {
+        match self.variable(HOME_VARIABLE) {
+            Some(_) => Origin::Variable(HOME_VARIABLE),
+            None => Origin::Default,
+        }
+    }
+
     /// How the files of new slots are to be placed, as the environment says.
-    fn link_mode(&self) -> Result<WantedLinkMode, UserError> {
+    fn link_mode(&self) -> Result<(WantedLinkMode, Origin), UserError> {
         let Some(word) = self.variable(LINK_MODE_VARIABLE) else {
-            return Ok(WantedLinkMode::default());
+            return Ok((WantedLinkMode::default(), Origin::Default));
         };
         let word = word.to_string_lossy();
-        parse_link_mode(&word).ok_or_else(|| {
+        let mode = parse_link_mode(&word).ok_or_else(|| {
             let words = WantedLinkMode::ALL.map(WantedLinkMode::as_str).join(", ");
             let message = format!(
                 "{LINK_MODE_VARIABLE} has to be one of {words}, but it is `{}`",
                 escape(&word)
             );
             UserError::new("environment", exit_code::USAGE, message)
-        })
+        })?;
+        Ok((mode, Origin::Variable(LINK_MODE_VARIABLE)))
+    }
+
+    /// Whether there is a network, as the command line or the environment says.
+    fn offline_origin(&self, global: &Global) -> Origin {
+        match (global.offline, self.variable(OFFLINE_VARIABLE)) {
+            (true, _) => Origin::Flag("--offline"),
+            (false, Some(_)) => Origin::Variable(OFFLINE_VARIABLE),
+            (false, None) => Origin::Default,
+        }
+    }
+
+    /// The hosts that the environment adds to `insecure-hosts`.
+    fn insecure_hosts(&self) -> Vec<String> {
+        let hosts = self.variable(INSECURE_HOSTS_VARIABLE).unwrap_or_default();
+        let hosts = hosts.to_string_lossy();
+        let hosts = hosts.split(',').map(str::trim);
+        let named = hosts.filter(|host| !host.is_empty());
+        named.map(str::to_owned).collect()
     }
 }
 
 /// The user's config, and what is odd about it.
-pub(crate) fn read_config(world: &World) -> Result<(UserConfig, Vec<String>), UserError> {
+pub(crate) fn read_config(world: &World) -> Result<ConfigFile, UserError> {
     let Some(path) = world.config_path()? else {
-        return Ok((UserConfig::default(), Vec::new()));
+        return Ok(ConfigFile::default());
     };
     let bytes = match read_bounded(&path) {
         Ok(bytes) => bytes,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok((UserConfig::default(), Vec::new()));
+            return Ok(ConfigFile {
+                path: Some(path),
+                ..ConfigFile::default()
+            });
         }
         Err(error) => {
             let message = format!("{} cannot be read", escape(&path.to_string_lossy()));
@@ -173,7 +274,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-fn parse_config(path: &Path, bytes: &[u8]) -> Result<(UserConfig, Vec<String>), UserError> {
+fn parse_config(path: &Path, bytes: &[u8]) -> Result<ConfigFile, UserError> {
     let shown = escape(&path.to_string_lossy());
     let refused = |diagnostic: Diagnostic| {
         UserError::new("config", exit_code::USAGE, format!("{shown} is not valid"))
@@ -192,7 +293,12 @@ fn parse_config(path: &Path, bytes: &[u8]) -> Result<(UserConfig, Vec<String>), 
             hint.unwrap_or_default()
         )
     };
-    Ok((config, warnings.iter().map(in_file).collect()))
+    Ok(ConfigFile {
+        path: Some(path.to_path_buf()),
+        config,
+        warnings: warnings.iter().map(in_file).collect(),
+        text: Some(text),
+    })
 }
 
 /// The settings of a run.
@@ -200,8 +306,8 @@ pub(crate) fn settings(
     world: &World,
     global: &Global,
     command: &Command,
-    config: UserConfig,
-) -> Result<Settings, UserError> {
+    config: ConfigFile,
+) -> Result<Told, UserError> {
     let run = command.run_options();
     let directory = world.directory.as_ref().map_err(|error| {
         UserError::new(
@@ -211,40 +317,46 @@ pub(crate) fn settings(
         )
         .caused_by(error.to_string())
     })?;
-    let mut config = config;
-    if let Some(hosts) = world.variable(INSECURE_HOSTS_VARIABLE) {
-        let hosts = hosts.to_string_lossy();
-        let hosts = hosts
-            .split(',')
-            .map(str::trim)
-            .filter(|host| !host.is_empty());
-        config.insecure_hosts.extend(hosts.map(str::to_owned));
-    }
+    let added_hosts = world.insecure_hosts();
+    let mut user = config.config.clone();
+    user.insecure_hosts.extend(added_hosts.iter().cloned());
     let mut environment = world.environment.clone();
     if global.offline {
-        environment.insert("VIBE_OFFLINE".into(), "1".into());
+        environment.insert(OFFLINE_VARIABLE.into(), "1".into());
     }
-    Ok(Settings {
+    let (start, project) = match &global.project {
+        Some(given) => (directory.join(given), Origin::Flag("--project")),
+        None => (directory.clone(), Origin::Default),
+    };
+    let (link_mode, link_mode_origin) = match command.link_mode() {
+        Some(mode) => (mode, Origin::Flag("--link-mode")),
+        None => world.link_mode()?,
+    };
+    let settings = Settings {
         directory: directory.clone(),
-        start: global
-            .project
-            .as_ref()
-            .map_or_else(|| directory.clone(), |given| directory.join(given)),
+        start,
         environment,
         executable: world.executable.clone(),
         command: command_line(&world.arguments),
         version: env!("CARGO_PKG_VERSION"),
-        config,
+        config: user,
         no_hooks: run.no_hooks,
         hook_timeout: run.hook_timeout,
         wait: !run.no_wait,
         store: world.store_path()?,
         git_cache: world.git_cache_path()?,
-        link_mode: match command.link_mode() {
-            Some(mode) => mode,
-            None => world.link_mode()?,
-        },
-    })
+        link_mode,
+    };
+    let origins = Origins {
+        project,
+        places: world.places_origin(),
+        offline: world.offline_origin(global),
+        link_mode: link_mode_origin,
+        color: world.color(global.color),
+        config,
+        added_hosts,
+    };
+    Ok(Told { settings, origins })
 }
 
 /// The command line as one would type it, with `vibe` for the program and no credentials.
@@ -291,12 +403,8 @@ mod tests {
     fn try_made(world: &World, line: &str) -> Result<Settings, UserError> {
         let words = format!("vibe {line}");
         let parsed = Arguments::try_parse_from(words.split_whitespace()).unwrap();
-        settings(
-            world,
-            &parsed.global,
-            &parsed.command,
-            UserConfig::default(),
-        )
+        let config = ConfigFile::default();
+        Ok(settings(world, &parsed.global, &parsed.command, config)?.settings)
     }
 
     fn made(world: &World, line: &str) -> Settings {
@@ -353,6 +461,87 @@ mod tests {
     }
 
     #[test]
+    fn every_setting_knows_where_it_came_from() {
+        let check =
+            |variables: &[(&str, &str)], line: &str, look: fn(&Origins) -> Origin, expected| {
+                let words = format!("vibe {line}");
+                let parsed = Arguments::try_parse_from(words.split_whitespace()).unwrap();
+                let config = ConfigFile::default();
+                let told = settings(&world(variables), &parsed.global, &parsed.command, config);
+                assert_eq!(
+                    look(&told.unwrap().origins),
+                    expected,
+                    "{variables:?} {line}"
+                );
+            };
+        check(&[], "list", |found| found.project, Origin::Default);
+        let flag = Origin::Flag("--project");
+        check(&[], "list --project p", |found| found.project, flag);
+        let home = [(HOME_VARIABLE, "/h")];
+        check(&[], "list", |found| found.places, Origin::Default);
+        check(
+            &home,
+            "list",
+            |found| found.places,
+            Origin::Variable(HOME_VARIABLE),
+        );
+        let offline = [(OFFLINE_VARIABLE, "0")];
+        check(&[], "list", |found| found.offline, Origin::Default);
+        check(
+            &offline,
+            "list",
+            |found| found.offline,
+            Origin::Variable(OFFLINE_VARIABLE),
+        );
+        let flag = Origin::Flag("--offline");
+        check(&offline, "list --offline", |found| found.offline, flag);
+        let mode = [(LINK_MODE_VARIABLE, "copy")];
+        check(&[], "list", |found| found.link_mode, Origin::Default);
+        check(
+            &mode,
+            "list",
+            |found| found.link_mode,
+            Origin::Variable(LINK_MODE_VARIABLE),
+        );
+        let flag = Origin::Flag("--link-mode");
+        check(
+            &mode,
+            "install --link-mode copy",
+            |found| found.link_mode,
+            flag,
+        );
+    }
+
+    #[test]
+    fn colour_knows_who_forbids_it() {
+        let check = |variables: &[(&str, &str)], when, expected| {
+            assert_eq!(world(variables).color(when), expected);
+        };
+        let flag = Origin::Flag("--color");
+        check(&[("NO_COLOR", "1")], ColorWhen::Always, ("always", flag));
+        check(&[], ColorWhen::Never, ("never", flag));
+        let variable = Origin::Variable("NO_COLOR");
+        check(&[("NO_COLOR", "1")], ColorWhen::Auto, ("never", variable));
+        let dumb = Origin::Variable("TERM");
+        check(&[("TERM", "dumb")], ColorWhen::Auto, ("never", dumb));
+        check(&[], ColorWhen::Auto, ("auto", Origin::Default));
+    }
+
+    #[test]
+    fn hosts_of_the_environment_are_added_to_those_of_the_config() {
+        let config = parse_config(
+            Path::new("/h/config.toml"),
+            b"[git]\ninsecure-hosts = [\"a\"]\n",
+        );
+        let world = world(&[(INSECURE_HOSTS_VARIABLE, "b:80, ,c")]);
+        let parsed = Arguments::try_parse_from(["vibe", "list"]).unwrap();
+        let told = settings(&world, &parsed.global, &parsed.command, config.unwrap()).unwrap();
+        assert_eq!(told.settings.config.insecure_hosts, ["a", "b:80", "c"]);
+        assert_eq!(told.origins.config.config.insecure_hosts, ["a"]);
+        assert_eq!(told.origins.added_hosts, ["b:80", "c"]);
+    }
+
+    #[test]
     fn a_working_directory_that_is_gone_is_told() {
         let mut gone = world(&[]);
         gone.directory = Err(ErrorKind::NotFound.into());
@@ -396,7 +585,10 @@ mod tests {
         let world = world(&[(HOME_VARIABLE, home.path().to_str().unwrap())]);
         assert_eq!(
             read_config(&world).unwrap(),
-            (UserConfig::default(), Vec::new())
+            ConfigFile {
+                path: Some(home.path().join(CONFIG_NAME)),
+                ..ConfigFile::default()
+            }
         );
         std::fs::write(
             home.path().join(CONFIG_NAME),
@@ -404,7 +596,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            read_config(&world).unwrap().0.hook_policy,
+            read_config(&world).unwrap().config.hook_policy,
             HookPolicy::Never
         );
     }
@@ -424,7 +616,7 @@ mod tests {
         std::fs::remove_dir(&path).unwrap();
         let length = usize::try_from(MANIFEST_BYTES).unwrap();
         std::fs::write(&path, "#".repeat(length)).unwrap();
-        assert_eq!(read_config(&world).unwrap().0, UserConfig::default());
+        assert_eq!(read_config(&world).unwrap().config, UserConfig::default());
         std::fs::write(&path, "#".repeat(length + 1)).unwrap();
         assert_eq!(read_config(&world).unwrap_err().kind, "config");
     }
@@ -435,7 +627,9 @@ mod tests {
         let error = parse_config(path, b"[hooks]\npolicy = \"maybe\"\n").unwrap_err();
         assert_eq!((error.kind, error.exit_code), ("config", exit_code::USAGE));
         assert_eq!(error.place.unwrap().position.unwrap().line, 2);
-        let (_, warnings) = parse_config(path, b"[hooks]\npolicyy = 1\n").unwrap();
+        let warnings = parse_config(path, b"[hooks]\npolicyy = 1\n")
+            .unwrap()
+            .warnings;
         assert_eq!(warnings.len(), 1);
         assert!(
             warnings[0].starts_with("/h/config.toml:2:1: "),

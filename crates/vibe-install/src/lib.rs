@@ -8,6 +8,7 @@ mod cache;
 mod clone_execution;
 mod clones;
 mod commit;
+mod doctor;
 mod error;
 mod evidence;
 mod execution;
@@ -48,6 +49,7 @@ pub use cache::{
     CachedGitRepository, CachedTree, DamagedCacheTree, cache_clean, cache_gc, cache_list,
     cache_path, cache_verify,
 };
+pub use doctor::{Check, CheckStatus, DoctorReport, doctor};
 pub use error::{InstallError, ProjectedFault};
 pub use hooks_run::{HookRunRequest, hooks_run};
 pub use init::{InitKind, InitReport, init};

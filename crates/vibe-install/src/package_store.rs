@@ -53,7 +53,7 @@ pub(crate) fn open_store(
     })
 }
 
-fn check_apart(store: &Path, project: &Path) -> Result<(), InstallError> {
+pub(crate) fn check_apart(store: &Path, project: &Path) -> Result<(), InstallError> {
     let (real_store, real_project) = (real_path(store), real_path(project));
     if !real_store.starts_with(&real_project) && !real_project.starts_with(&real_store) {
         return Ok(());

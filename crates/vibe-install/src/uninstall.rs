@@ -189,7 +189,10 @@ fn requirers<'a>(lock: &'a Lock, id: &'a PackageId) -> impl Iterator<Item = &'a 
 
 /// The packages whose slots lie there although the lock does not name them, and are ours to remove:
 /// what a run left that was killed before it had removed all.
-fn left_over(project: &Project, lock: &Lock) -> Result<BTreeSet<PackageId>, InstallError> {
+pub(crate) fn left_over(
+    project: &Project,
+    lock: &Lock,
+) -> Result<BTreeSet<PackageId>, InstallError> {
     let state = state_file::load(&project.layout)?;
     let mut found = BTreeSet::new();
     for slot in list_slots(&project.layout)?.0 {

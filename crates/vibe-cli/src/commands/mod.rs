@@ -2,6 +2,7 @@
 
 mod cache;
 mod completions;
+mod doctor;
 mod hooks;
 mod init;
 mod install;
@@ -9,6 +10,8 @@ mod list;
 mod runs;
 mod uninstall;
 mod verify;
+
+pub(crate) use doctor::{Environment, Setting};
 
 use std::ffi::OsString;
 use std::time::Instant;
@@ -29,12 +32,13 @@ use crate::output::Stream;
 use crate::paste::Paste;
 use crate::question::answered_yes;
 use crate::render::{self, run::View};
-use crate::settings::{World, read_config, settings};
+use crate::settings::{Origins, World, read_config, settings};
 use crate::user_error::{FailedHook, UserError, guard_facts, hook_hint};
 
 /// What a command works with.
 struct App<'a> {
     settings: Settings,
+    origins: Origins,
     reporter: &'a Reporter<'a>,
     runner: SystemRunner,
     cancel: &'a Cancellation,
@@ -185,12 +189,13 @@ fn outcome(
     if let Command::Completions(arguments) = &arguments.command {
         return completions::run(arguments);
     }
-    let (config, warnings) = read_config(world)?;
-    warnings
-        .iter()
-        .for_each(|warning| reporter.warning(warning));
+    let config = read_config(world)?;
+    let warnings = config.warnings.iter();
+    warnings.for_each(|warning| reporter.warning(warning));
+    let told = settings(world, &arguments.global, &arguments.command, config)?;
     let app = App {
-        settings: settings(world, &arguments.global, &arguments.command, config)?,
+        settings: told.settings,
+        origins: told.origins,
         reporter,
         runner: SystemRunner,
         cancel,
@@ -211,6 +216,7 @@ fn outcome(
         Command::Hooks(command) => hooks::run(&app, command),
         Command::Runs(command) => runs::run(&app, command),
         Command::Cache(command) => cache::run(&app, command),
+        Command::Doctor => doctor::run(&app),
         Command::Completions(arguments) => completions::run(arguments),
     }
 }

@@ -1,6 +1,7 @@
 //! Text and JSON of results and errors. Everything here is a function from values to text.
 
 pub(crate) mod cache;
+pub(crate) mod doctor;
 pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod hooks;
