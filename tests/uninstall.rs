@@ -5,7 +5,7 @@ use vibe_testkit::{GitRepository, PackageBuilder, World};
 
 use crate::support::{
     COUNT, command, committed, count, forget_store, lines, lint, lint_slot, read, redacted,
-    refused, run, slot, strace, strace_works, vibe,
+    refused, require_path, run, slot, source, strace, strace_works, vibe,
 };
 
 const LINT: &str = "org.example/lint";
@@ -198,6 +198,20 @@ fn a_requirement_that_was_never_installed_is_taken_out() {
     require_too(&world, "org.example/absent");
     vibe(&world, &["uninstall", "org.example/absent"]).expect(0);
     assert_eq!(world.read("vibe.toml"), manifest);
+}
+
+#[test]
+fn a_package_whose_source_is_gone_can_be_taken_out() {
+    let world = World::new();
+    lint("1.0.0").write(&source(&world));
+    require_path(&world);
+    vibe(&world, &["install"]).expect(0);
+    std::fs::remove_dir_all(source(&world)).unwrap();
+    vibe(&world, &["install"])
+        .expect(1)
+        .stderr_has("the path `../lint` of org.example/lint cannot be opened");
+    vibe(&world, &["uninstall", LINT]).expect(0);
+    assert!(locked(&world).is_empty() && placed(&world).is_empty());
 }
 
 #[test]
