@@ -65,6 +65,8 @@ mod manifest;
 mod nothing_to_do;
 mod output;
 mod ownership;
+#[cfg(unix)]
+mod pasting;
 mod quickstart;
 mod rerun;
 mod runs;

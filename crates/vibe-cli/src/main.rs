@@ -110,6 +110,11 @@ fn watch_interrupts(cancel: Cancellation) -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(move || {
         cancel.interrupt();
         if cancel.count() >= INTERRUPTS_TO_END {
+            let terminal = console::Term::stderr();
+            if terminal.is_term() {
+                // Progress, if there is any, is not left behind.
+                let _ = terminal.clear_line();
+            }
             std::process::exit(i32::from(exit_code::INTERRUPTED));
         }
     })

@@ -44,6 +44,26 @@ struct Counts {
     placed: usize,
 }
 
+impl Counts {
+    /// What is said while packages are fetched; `what` may be empty.
+    fn fetching(&self, what: &str) -> String {
+        let counted = match self.packages {
+            0 => "fetching".to_owned(),
+            packages => format!("fetching {}/{packages}", self.ready.min(packages)),
+        };
+        match what {
+            "" => counted,
+            _ => format!("{counted}: {what}"),
+        }
+    }
+
+    /// What is said while the slot `title` is placed.
+    fn placing(&self, title: &str) -> String {
+        let slots = self.slots.max(self.placed);
+        format!("placing {}/{slots}: {title}", self.placed)
+    }
+}
+
 /// An install hook.
 type Hook = (SlotName, Phase);
 
@@ -119,30 +139,22 @@ impl<'a> Reporter<'a> {
 
     fn packages(&self, change: impl FnOnce(&mut Counts), what: &str) {
         if self.progress.is_shown() {
-            let Counts {
-                packages, ready, ..
-            } = self.counts(change);
-            let text = match packages {
-                0 => format!("fetching{what}"),
-                _ => format!("fetching {ready}/{packages}{what}"),
-            };
-            self.progress.say(text);
+            self.progress.say(self.counts(change).fetching(what));
         }
     }
 
     /// Shows how far a repository has come; only where progress is shown, for it comes often.
     fn receiving(&self, repository: &str, bytes: u64) {
         let size = HumanBytes(bytes);
-        let what = format!(": {} {size}", escape(repository));
+        let what = format!("{} {size}", escape(repository));
         self.packages(|_| {}, &what);
     }
 
     fn placing(&self, slot: &SlotName) {
         self.step(&format!("placing {}", slot.title()));
         if self.progress.is_shown() {
-            let Counts { slots, placed, .. } = self.counts(|counts| counts.placed += 1);
-            let text = format!("placing {placed}/{}: {}", slots.max(placed), slot.title());
-            self.progress.say(text);
+            let counts = self.counts(|counts| counts.placed += 1);
+            self.progress.say(counts.placing(&slot.title()));
         }
     }
 
@@ -213,7 +225,7 @@ impl Observer for Reporter<'_> {
             Event::PackageReady => self.packages(|counts| counts.ready += 1, ""),
             Event::Fetching { package } => {
                 self.step(&format!("reading {package}"));
-                self.packages(|_| {}, &format!(": {package}"));
+                self.packages(|_| {}, package.as_str());
             }
             Event::Receiving { repository, bytes } => self.receiving(repository, *bytes),
             Event::Slots { count } => {
@@ -326,6 +338,44 @@ mod tests {
             (said.notes, said.warnings),
             (vec!["a\\nb".to_owned()], vec!["\\x1B[2J".to_owned()])
         );
+    }
+
+    #[test]
+    fn progress_counts_packages_and_slots() {
+        let mut counts = Counts::default();
+        assert_eq!(
+            counts.fetching("https://h/x 1 KiB"),
+            "fetching: https://h/x 1 KiB"
+        );
+        (counts.packages, counts.ready) = (27, 12);
+        assert_eq!(counts.fetching(""), "fetching 12/27");
+        assert_eq!(counts.fetching("a.b/c"), "fetching 12/27: a.b/c");
+        (counts.slots, counts.placed) = (27, 20);
+        assert_eq!(counts.placing("a.b/c 1.0.0"), "placing 20/27: a.b/c 1.0.0");
+        // A package that the store has lost is fetched and placed once more.
+        (counts.ready, counts.placed) = (28, 28);
+        assert_eq!(counts.fetching(""), "fetching 27/27");
+        assert_eq!(counts.placing("a.b/c 1.0.0"), "placing 28/28: a.b/c 1.0.0");
+    }
+
+    #[test]
+    fn events_are_counted_where_progress_is_shown() {
+        let stderr = Stream::new(Box::new(Shared::default()), false);
+        let reporter = Reporter::new(&stderr, Verbosity::Normal, true, true);
+        let slot = slot("org.example/a", "1.0.0");
+        for event in [
+            Event::Packages { count: 3 },
+            Event::PackageReady,
+            Event::PackageReady,
+            Event::Slots { count: 2 },
+            Event::Placing { slot },
+        ] {
+            reporter.observe(&event);
+        }
+        let counts = reporter.counts(|_| {});
+        assert_eq!((counts.ready, counts.packages), (2, 3));
+        assert_eq!((counts.placed, counts.slots), (1, 2));
+        reporter.finish();
     }
 
     #[test]
