@@ -109,6 +109,40 @@ fn the_lock_of_real_packages_is_the_same_wherever_the_project_lies() {
     assert_eq!(one.read("vibe.lock"), two.read("vibe.lock"));
 }
 
+#[test]
+fn the_tree_of_real_packages_has_each_of_them_and_says_why_it_is_there() {
+    let Some(world) = world("=1.0.0") else { return };
+    vibe(&world, &["install"]).expect(0);
+    let before = world.snapshot();
+    let tree = vibe(&world, &["tree", "--json"]).expect(0).json();
+    let packages = tree["result"]["packages"].as_array().unwrap();
+    assert_eq!(packages.len(), PACKAGES);
+    let drawn = vibe(&world, &["tree"]).expect(0).stdout;
+    let edges: usize = packages
+        .iter()
+        .map(|package| package["dependencies"].as_array().unwrap().len())
+        .sum();
+    // The project, what it requires, and every requirement of a package once.
+    assert_eq!(drawn.lines().count(), 2 + edges);
+    for package in packages {
+        let id = package["id"].as_str().unwrap();
+        assert!(drawn.contains(&format!("{id} ")), "{id}");
+        let why = vibe(&world, &["why", "--json", id]).expect(0).json();
+        let chains = why["result"]["chains"].as_array().unwrap();
+        assert!(!chains.is_empty(), "{id}");
+        for chain in chains {
+            let steps = chain.as_array().unwrap();
+            assert_eq!(steps.first().unwrap()["requirer"], "world");
+            assert_eq!(steps.last().unwrap()["package"], id);
+            assert!(steps.iter().all(|step| step["requirement"].is_string()));
+        }
+        vibe(&world, &["show", id]).expect(0).stdout_has(id);
+    }
+    vibe(&world, &["outdated", "--all"]).expect(0);
+    vibe(&world, &["list", "--items"]).expect(0);
+    before.assert_unchanged(&world.snapshot());
+}
+
 /// The project but for times and machine state.
 fn settled(world: &World) -> TreeSnapshot {
     crate::support::outside_state(world).ignoring_times()

@@ -66,6 +66,9 @@ fn an_empty_project_is_a_normal_state_for_every_command_that_looks() {
     vibe(&world, &["init"]).expect(0);
     for (arguments, text) in [
         (&["list"][..], "no packages are installed\n"),
+        (&["list", "--items"], "no items\n"),
+        (&["tree"], "no packages are installed\n"),
+        (&["outdated"], "no packages are installed\n"),
         (&["hooks", "list"], "no install hooks are declared\n"),
         (&["hooks", "log"], "no output of an install hook is kept\n"),
         (&["runs", "list"], "no runs are kept\n"),
@@ -146,6 +149,57 @@ fn a_slot_record_that_cannot_be_trusted_is_named_and_not_taken_for_absence() {
     vibe(&world, &["verify"])
         .expect(3)
         .stdout_has("unknown key `colour`");
+    let core = "org.example/core";
+    for looking in [
+        &["list", "--items"][..],
+        &["tree"],
+        &["why", core],
+        &["outdated"],
+        &["show", core],
+    ] {
+        vibe(&world, looking).expect(3);
+    }
     vibe(&world, &["verify", "--repair", "org.example/core"]).expect(0);
     vibe(&world, &["list"]).expect(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn looking_starts_no_process_and_needs_no_right_to_write() {
+    use crate::support::{command, strace, strace_works, unprivileged};
+    if !strace_works() {
+        return;
+    }
+    let world = world();
+    vibe(&world, &["install"]).expect(5);
+    let before = world.snapshot();
+    for looking in [
+        &["list"][..],
+        &["list", "--items"],
+        &["tree"],
+        &["why", "org.example/core"],
+        &["outdated"],
+        &["show", "org.example/core"],
+    ] {
+        let log = world.root().join("trace");
+        run(&mut strace(
+            &command(&world, looking),
+            &log,
+            &["-e", "trace=execve"],
+        ))
+        .expect(0);
+        assert_eq!(read(&log).matches("execve(").count(), 1, "{looking:?}");
+    }
+    before.assert_unchanged(&world.snapshot());
+    // Takes the world away from root, whom no mode keeps from writing.
+    run(&mut unprivileged(&world, &["tree"])).expect(0);
+    for directory in [world.project(), world.home()] {
+        vibe_testkit::set_mode(&directory, 0o555);
+    }
+    for looking in [&["tree"][..], &["outdated"], &["list", "--items"]] {
+        run(&mut unprivileged(&world, looking)).expect(0);
+    }
+    for directory in [world.project(), world.home()] {
+        vibe_testkit::set_mode(&directory, 0o755);
+    }
 }

@@ -59,10 +59,13 @@ mod inert;
 mod init;
 mod install;
 mod list;
+mod list_items;
 mod lock;
 mod manifest;
 #[cfg(target_os = "linux")]
 mod nothing_to_do;
+#[cfg(unix)]
+mod outdated;
 mod output;
 mod ownership;
 #[cfg(unix)]
@@ -70,10 +73,13 @@ mod pasting;
 mod quickstart;
 mod rerun;
 mod runs;
+mod show;
 mod support;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod tree;
 #[cfg(target_os = "linux")]
 mod uninstall;
 mod verify;
 mod waiting;
+mod why;

@@ -146,6 +146,34 @@ fn the_result_of_every_command_is_as_documented() {
 }
 
 #[test]
+fn the_result_of_every_command_that_looks_is_as_documented() {
+    let world = world();
+    PackageBuilder::new("org.example/kit", "1.0.0")
+        .depends(LINT, "*")
+        .file("skills/review/SKILL.md", "review\n")
+        .publish(&world.registry());
+    vibe(&world, &["install", "org.example/kit"]).expect(0);
+    let items = result(&world, &["list", "--items"], "list");
+    check("An item", &items[0]);
+    let tree = result(&world, &["tree"], "tree");
+    check("The result of tree", &tree);
+    check("A package", &tree["packages"][0]);
+    let why = result(&world, &["why", LINT], "why");
+    check("The result of why", &why);
+    check("A package", &why["package"]);
+    check("A requirement", &why["chains"][0][0]);
+    let outdated = result(&world, &["outdated", "--all"], "outdated");
+    check("The result of outdated", &outdated);
+    check("A row of outdated", &outdated["rows"][0]);
+    let shown = result(&world, &["show", "org.example/kit"], "show");
+    check("The result of show", &shown);
+    check("A package", &shown["locked"]);
+    check("A requirement", &shown["requires"][0]);
+    check("A requirement", &shown["required-by"][0]);
+    check("An item", &shown["items"][0]);
+}
+
+#[test]
 fn the_result_of_every_cache_command_is_as_documented() {
     let world = world();
     vibe(&world, &["install"]).expect(0);
@@ -173,6 +201,9 @@ fn every_command_fails_with_one_document_that_says_what_to_do() {
     for (arguments, command, code, kind) in [
         (&["init"][..], "init", 1, "already-there"),
         (&["install", "org.example/lnit"], "install", 1, "resolve"),
+        (&["tree", "org.example/lnit"], "tree", 1, "not-installed"),
+        (&["why", "org.example/lnit"], "why", 1, "not-installed"),
+        (&["show", "org.example/lnit"], "show", 1, "no-such-package"),
         (
             &["install", "git://host.example/x.git"],
             "install",

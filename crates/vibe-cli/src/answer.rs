@@ -11,6 +11,8 @@ use crate::user_error::{FailedHook, UserError};
 pub(crate) struct Answer {
     /// For people, on standard output; lines, styled.
     pub(crate) text: String,
+    /// What failed although the command came to a result, which tells it too.
+    pub(crate) failures: Vec<UserError>,
     /// Install hooks that failed although the command came to a result.
     pub(crate) failed_hooks: Vec<FailedHook>,
     /// What the user can do next.
@@ -36,6 +38,7 @@ impl Answer {
         })?;
         Ok(Self {
             text,
+            failures: Vec::new(),
             failed_hooks: Vec::new(),
             hints: Vec::new(),
             result,

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use vibe_core::hook::Phase;
 use vibe_core::specifier::Specifier;
 use vibe_core::version::parse_version;
-use vibe_core::{PackageId, RemoteUrl, Version};
+use vibe_core::{Constraint, PackageId, RemoteUrl, Version};
 use vibe_install::WantedLinkMode;
 
 /// The longest time limit that an install hook can be given.
@@ -95,9 +95,21 @@ pub(crate) enum Command {
     /// Prove, or restore, that everything on disk is what the lock says
     #[command(after_help = "Example:\n  vibe verify --repair")]
     Verify(VerifyArguments),
-    /// List the installed packages
-    #[command(after_help = "Example:\n  vibe list --json")]
-    List,
+    /// List the installed packages, or their items
+    #[command(after_help = "Example:\n  vibe list --items")]
+    List(ListArguments),
+    /// Show which packages require which
+    #[command(after_help = "Example:\n  vibe tree --invert org.example/core")]
+    Tree(TreeArguments),
+    /// Say what holds a package in the project
+    #[command(after_help = "Example:\n  vibe why org.example/core")]
+    Why(WhyArguments),
+    /// Show what an update would bring, and what there is besides
+    #[command(after_help = "Example:\n  vibe outdated org.example/lint")]
+    Outdated(OutdatedArguments),
+    /// Show all that is known of a package, installed or not
+    #[command(after_help = "Example:\n  vibe show org.example/lint@^2")]
+    Show(ShowArguments),
     /// Look at install hooks, or run them
     #[command(subcommand, after_help = "Example:\n  vibe hooks list")]
     Hooks(HooksCommand),
@@ -125,7 +137,11 @@ impl Command {
             Command::Uninstall(_) => "uninstall",
             Command::Reinstall(_) => "reinstall",
             Command::Verify(_) => "verify",
-            Command::List => "list",
+            Command::List(_) => "list",
+            Command::Tree(_) => "tree",
+            Command::Why(_) => "why",
+            Command::Outdated(_) => "outdated",
+            Command::Show(_) => "show",
             Command::Hooks(HooksCommand::List(_)) => "hooks list",
             Command::Hooks(HooksCommand::Log(_)) => "hooks log",
             Command::Hooks(HooksCommand::Run(_)) => "hooks run",
@@ -151,7 +167,11 @@ impl Command {
             Command::Verify(arguments) => arguments.run.clone(),
             Command::Hooks(HooksCommand::Run(arguments)) => arguments.run.clone(),
             Command::Init(_)
-            | Command::List
+            | Command::List(_)
+            | Command::Tree(_)
+            | Command::Why(_)
+            | Command::Outdated(_)
+            | Command::Show(_)
             | Command::Hooks(HooksCommand::List(_) | HooksCommand::Log(_))
             | Command::Runs(_)
             | Command::Cache(_)
@@ -304,6 +324,58 @@ pub(crate) struct VerifyArguments {
     pub(crate) run: RunOptions,
 }
 
+/// The arguments of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// The packages [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) packages: Vec<PackageId>,
+    /// List the items of the packages: skills, agents, commands, rules, tools and agent hooks
+    #[arg(long)]
+    pub(crate) items: bool,
+}
+
+/// The arguments of `tree`.
+#[derive(Debug, Args)]
+pub(crate) struct TreeArguments {
+    /// Where to start [default: the project]
+    #[arg(value_name = "ID")]
+    pub(crate) packages: Vec<PackageId>,
+    /// Go no more than N steps from the start
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<usize>,
+    /// Show what requires the packages, instead of what they require
+    #[arg(long, requires = "packages")]
+    pub(crate) invert: bool,
+}
+
+/// The arguments of `why`.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArguments {
+    /// The package
+    #[arg(value_name = "ID")]
+    pub(crate) package: PackageId,
+}
+
+/// The arguments of `outdated`.
+#[derive(Debug, Args)]
+pub(crate) struct OutdatedArguments {
+    /// The packages [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) packages: Vec<PackageId>,
+    /// Also show the packages of which there is nothing else
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// The arguments of `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// The package: group/name, or group/name@CONSTRAINT
+    #[arg(value_name = "ID", value_parser = parse_package)]
+    pub(crate) package: (PackageId, Option<Constraint>),
+}
+
 /// What to do with install hooks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HooksCommand {
@@ -431,6 +503,16 @@ pub(crate) fn parse_link_mode(word: &str) -> Option<WantedLinkMode> {
         .find(|mode| mode.as_str() == word)
 }
 
+fn parse_package(text: &str) -> Result<(PackageId, Option<Constraint>), String> {
+    match Specifier::parse(text) {
+        Ok(Specifier::Package { id, constraint }) => Ok((id, constraint)),
+        Ok(Specifier::Path(_) | Specifier::Git { .. }) => {
+            Err("a package is named here as `group/name` or `group/name@CONSTRAINT`".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 fn parse_hook_timeout(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     match duration.is_zero() || duration > HOOK_TIMEOUT_MAX {
@@ -549,6 +631,11 @@ mod tests {
             "vibe cache",
             "vibe cache gc --unused-for soon",
             "vibe cache clean --unused-for 1d",
+            "vibe tree --invert",
+            "vibe tree --depth deep",
+            "vibe why",
+            "vibe show path:dir",
+            "vibe show org.example/lint@nonsense",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -4,6 +4,7 @@ mod answer;
 mod arguments;
 mod commands;
 mod exit_code;
+mod locale;
 mod near;
 mod observer;
 mod output;

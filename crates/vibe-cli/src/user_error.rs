@@ -177,6 +177,8 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::LockIntegrity { .. } => ("lock-integrity", INTEGRITY),
         InstallError::NotInstalled { .. } => ("not-installed", FAILED),
         InstallError::NotRequired { .. } => ("not-required", FAILED),
+        InstallError::NoSuchPackage { .. } => ("no-such-package", FAILED),
+        InstallError::NoSuchVersion { .. } => ("no-such-version", FAILED),
         InstallError::NoSuchRegistry { .. } => ("no-such-registry", USAGE),
         InstallError::NotInRegistries { .. } => ("not-in-registries", FAILED),
         InstallError::PathSource { .. } => ("path-source", FAILED),
@@ -365,6 +367,8 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::OtherScripts { .. } => lock_hint(error, paste),
         InstallError::NotInstalled { .. }
         | InstallError::NotRequired { .. }
+        | InstallError::NoSuchPackage { .. }
+        | InstallError::NoSuchVersion { .. }
         | InstallError::NoSuchRegistry { .. }
         | InstallError::NotInRegistries { .. }
         | InstallError::PathSource { .. }
@@ -572,6 +576,16 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
                 .unwrap_or_else(|| format!("see what is installed: {}", paste.line(&["list"]))),
         ),
         InstallError::NotRequired { roots, .. } => Some(not_required_hint(roots, paste)),
+        InstallError::NoSuchPackage { id, known } => {
+            let meant = did_you_mean(id, known).or_else(|| relatives(id, known));
+            Some(meant.unwrap_or_else(|| {
+                "no `[[registry]]` in vibe.toml has it, and vibe.lock has it neither".to_owned()
+            }))
+        }
+        InstallError::NoSuchVersion { id, .. } => Some(format!(
+            "see the versions that there are: {}",
+            paste.line(&["show", id.as_str()])
+        )),
         InstallError::NoSuchRegistry { name, .. } => Some(format!(
             "add a `[[registry]]` with the name `{}` to vibe.toml, or take the name out",
             escape(name)
@@ -1143,6 +1157,29 @@ mod tests {
         let of_group = "the group org.example has: format, lint";
         check(&near("org.example/nono"), "not-installed", 1, of_group);
         check(&near("net.other/nono"), "not-installed", 1, "vibe list");
+    }
+
+    #[test]
+    fn a_package_that_is_looked_at_and_is_not_there_is_told() {
+        let looked_at = |text| InstallError::NoSuchPackage {
+            id: id(text),
+            known: vec![id("org.example/lint")],
+        };
+        let near = looked_at("org.example/lnit");
+        let hint = "did you mean org.example/lint?";
+        check(&near, "no-such-package", 1, hint);
+        let relative = looked_at("com.other/lint");
+        let hint = "packages of that name in other groups: org.example/lint";
+        check(&relative, "no-such-package", 1, hint);
+        let far = looked_at("com.other/x");
+        check(&far, "no-such-package", 1, "no `[[registry]]`");
+        let no_such_version = InstallError::NoSuchVersion {
+            id: id("org.example/lint"),
+            constraint: "^3".parse().unwrap(),
+            newest: version(),
+        };
+        let hint = "vibe show org.example/lint";
+        check(&no_such_version, "no-such-version", 1, hint);
     }
 
     #[test]

@@ -234,6 +234,24 @@ pub enum InstallError {
         /// The requirements of the manifest that bring it.
         roots: Vec<PackageId>,
     },
+    /// A package that is looked at is neither in the lock nor in a source.
+    #[error("there is no package {id}")]
+    NoSuchPackage {
+        /// The package.
+        id: PackageId,
+        /// The packages that there are.
+        known: Vec<PackageId>,
+    },
+    /// A package that is looked at has no such version.
+    #[error("no version of {id} satisfies {constraint}; the newest is {newest}")]
+    NoSuchVersion {
+        /// The package.
+        id: PackageId,
+        /// What was asked for.
+        constraint: Constraint,
+        /// The newest version that there is.
+        newest: Version,
+    },
     /// A requirement names a registry that the manifest does not have.
     #[error(
         "{} requires {id} from the registry `{name}`, which it does not list",

@@ -1,12 +1,11 @@
-//! Looking: what is installed, which hooks there are, what they printed, and past runs.
+//! Looking at install hooks and past runs: which hooks there are, and what they printed.
 
-use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
+use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::Materialization;
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::limits::HOOK_LOG_END_BYTES;
 use vibe_core::plan::HookDecision;
-use vibe_core::text::{escape, hide_credentials};
-use vibe_core::{Event, PackageId, SlotName};
+use vibe_core::{PackageId, SlotName};
 use vibe_fetch::hash_listing;
 use vibe_fs::read_if_exists;
 use vibe_plan::gate::Gate;
@@ -21,73 +20,16 @@ use crate::fetch::{FetchOptions, Fetched, fetch};
 use crate::freshness::list_path;
 use crate::hook_phase::tail_text;
 use crate::install::hook_gate;
+use crate::look::{lock_or_note, refuse_unusable_records};
 use crate::opening::tell_waiting_commit;
-use crate::planning::{record_error, vouched};
+use crate::planning::vouched;
 use crate::project::Project;
-use crate::report::{HookLog, HookStatus, PackageSummary, ScriptSummary};
+use crate::report::{HookLog, HookStatus, ScriptSummary};
 use crate::repositories::Repositories;
 use crate::resolution::target_of;
 use crate::run_record::{HookOutcome, HookRecord, RunRecord};
 use crate::settings::Context;
-use crate::summary::package_summaries;
 use crate::verify::check_installed;
-
-/// The packages of the project. Without a lock there are none.
-pub fn list(context: &Context<'_>) -> Result<Vec<PackageSummary>, InstallError> {
-    let project = Project::require(&context.settings.start)?;
-    tell_waiting_commit(context, &project)?;
-    let lock = lock_or_note(context, &project)?;
-    refuse_unusable_records(&project, &lock.packages)?;
-    let mut packages = package_summaries(&project, &lock)?;
-    for package in packages.iter_mut().filter(|package| package.installed) {
-        tell_bridge(&project, package)?;
-    }
-    Ok(packages)
-}
-
-/// Says of a package that stewards the content of somebody else whose it is, as its own manifest
-/// has it.
-fn tell_bridge(project: &Project, package: &mut PackageSummary) -> Result<(), InstallError> {
-    let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, &package.slot)? else {
-        return Ok(());
-    };
-    if let Some(manifest) = vouched(project, &package.slot, &record)? {
-        package.bridge = manifest.bridge;
-        package.upstream = manifest.upstream.map(|upstream| shown_url(&upstream));
-    }
-    Ok(())
-}
-
-fn shown_url(url: &str) -> String {
-    escape(&hide_credentials(url))
-}
-
-/// A record that cannot be trusted is no licence to call a package absent.
-fn refuse_unusable_records<'a>(
-    project: &Project,
-    packages: impl IntoIterator<Item = &'a LockedPackage>,
-) -> Result<(), InstallError> {
-    for locked in packages {
-        let slot = locked.slot();
-        match read_record(&project.layout, &slot)? {
-            RecordOnDisk::Absent | RecordOnDisk::Valid { .. } => {}
-            refused => return Err(record_error(&slot, refused)),
-        }
-    }
-    Ok(())
-}
-
-/// The lock of the project. Where one is missing, nothing is installed, which is said.
-fn lock_or_note(context: &Context<'_>, project: &Project) -> Result<Lock, InstallError> {
-    if let Some(found) = project.read_lock()? {
-        return Ok(found.lock);
-    }
-    if !project.manifest.requires.is_empty() {
-        let text = "vibe.lock is missing; `vibe install` installs what vibe.toml requires";
-        context.observer.observe(&Event::Note(text.to_owned()));
-    }
-    Ok(Lock::default())
-}
 
 /// Every declared hook of `package`, or of all packages.
 pub fn hooks_list(
@@ -171,7 +113,7 @@ fn declared(
 }
 
 /// The package of `locked` as its source has it.
-fn published(
+pub(crate) fn published(
     context: &Context<'_>,
     project: &Project,
     locked: &LockedPackage,

@@ -300,7 +300,7 @@ impl<'a> Sources<'a> {
 
     /// Takes up the repositories that the published `manifest` of `publisher` names, which is at
     /// `origin`. A path of the project's comes before them.
-    fn add_published(
+    pub(crate) fn add_published(
         &self,
         publisher: &PackageId,
         origin: &Origin,
@@ -433,9 +433,14 @@ impl<'a> Sources<'a> {
     /// The manifest of the lock's entry: from its slot or from the store, where either has the tree
     /// that the lock names, so that a project whose packages are here needs none of their sources.
     fn locked_manifest(&self, locked: &LockedPackage) -> Option<Rc<Manifest>> {
-        let here = self.placed_manifest(locked);
-        let here = here.or_else(|| self.stored_manifest(locked)).map(Rc::new);
+        let here = self.manifest_at_hand(locked).map(Rc::new);
         here.or_else(|| self.manifest(&locked.id, &locked.version).ok())
+    }
+
+    /// The manifest of the lock's entry from its slot or from the store. No source is asked.
+    pub(crate) fn manifest_at_hand(&self, locked: &LockedPackage) -> Option<Manifest> {
+        let placed = self.placed_manifest(locked);
+        placed.or_else(|| self.stored_manifest(locked))
     }
 
     fn placed_manifest(&self, locked: &LockedPackage) -> Option<Manifest> {

@@ -4,8 +4,6 @@
 use vibe_core::{Constraint, PackageId, Version};
 use vibe_resolver::{Chain, ResolveError};
 
-use crate::error::InstallError;
-
 /// Why there is no solution.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{headline}")]
@@ -49,7 +47,7 @@ pub enum Trouble {
 
 impl Unsolved {
     /// What is told of `error`; gives it back if there it is the sources that failed.
-    pub(crate) fn of(error: ResolveError<InstallError>) -> Result<Self, InstallError> {
+    pub(crate) fn of<E: std::error::Error>(error: ResolveError<E>) -> Result<Self, E> {
         let text = error.to_string();
         let trouble = match error {
             ResolveError::Index(error) => return Err(error),
@@ -101,6 +99,7 @@ fn asked<'a>(chains: impl Iterator<Item = &'a Chain>) -> Vec<(PackageId, Constra
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::InstallError;
     use vibe_resolver::{Conflict, Step};
 
     fn id(text: &str) -> PackageId {
@@ -138,7 +137,8 @@ mod tests {
             available: vec![version("1.0.0")],
             tried: Vec::new(),
         };
-        let told = Unsolved::of(ResolveError::Conflict(Box::new(conflict))).unwrap();
+        let told =
+            Unsolved::of(ResolveError::<InstallError>::Conflict(Box::new(conflict))).unwrap();
         let asked = ["a.b/x ^1", "a.b/z <3"].map(|text| {
             let (package, constraint) = text.split_once(' ').unwrap();
             (id(package), constraint.parse().unwrap())
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_requirement_without_a_version_knows_whose_it_is_and_what_there_is() {
         let check = |steps, available: &[&str], by, newest: Option<&str>, pre: Option<&str>| {
-            let error = ResolveError::NoVersion {
+            let error = ResolveError::<InstallError>::NoVersion {
                 chain: Box::new(chain(steps, "a.b/z", "^9")),
                 available: available.iter().map(|text| version(text)).collect(),
             };

@@ -7,9 +7,13 @@ mod hooks;
 mod init;
 mod install;
 mod list;
+mod outdated;
 mod runs;
+mod show;
+mod tree;
 mod uninstall;
 mod verify;
+mod why;
 
 pub(crate) use doctor::{Environment, Setting};
 
@@ -212,7 +216,11 @@ fn outcome(
         Command::Uninstall(arguments) => uninstall::run(&app, arguments),
         Command::Reinstall(arguments) => install::reinstall(&app, arguments),
         Command::Verify(arguments) => verify::run(&app, arguments),
-        Command::List => list::run(&app),
+        Command::List(arguments) => list::run(&app, arguments),
+        Command::Tree(arguments) => tree::run(&app, arguments),
+        Command::Why(arguments) => why::run(&app, arguments),
+        Command::Outdated(arguments) => outdated::run(&app, arguments),
+        Command::Show(arguments) => show::run(&app, arguments),
         Command::Hooks(command) => hooks::run(&app, command),
         Command::Runs(command) => runs::run(&app, command),
         Command::Cache(command) => cache::run(&app, command),
@@ -233,6 +241,8 @@ fn show(
             if verbosity != Verbosity::Quiet || answer.is_view {
                 stdout.write(&answer.text);
             }
+            let failures = answer.failures.iter().map(render::error::text);
+            failures.for_each(|text| stderr.write(&text));
             let hooks = answer.failed_hooks.iter().map(render::error::flagged_text);
             hooks.for_each(|text| stderr.write(&text));
             if !answer.hints.is_empty() {

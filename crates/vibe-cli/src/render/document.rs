@@ -110,7 +110,7 @@ fn hook_part(hook: &FailedHook) -> HookPart<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::testing::{edit, finding, hook, id, package};
+    use crate::render::testing::{edit, finding, hook, id, package, path};
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
     use vibe_core::Tree;
@@ -119,7 +119,8 @@ mod tests {
     use vibe_install::{
         CacheListing, CachePaths, CacheRemovalReport, CacheVerification, CachedGitRepository,
         CachedTree, DamagedCacheTree, FindingKind, HookLog, HookOutcome, HookStatus, InitKind,
-        InitReport, RunRecord, RunReport, VerifyReport,
+        InitReport, ItemSummary, OutdatedReport, RequirementSummary, RunRecord, RunReport,
+        TreeReport, VerifyReport, WhyReport,
     };
 
     fn full_hook() -> HookRecord {
@@ -241,6 +242,38 @@ mod tests {
         check("The result of cache gc and cache clean\n", removed);
     }
 
+    fn check_looks() {
+        let item = ItemSummary {
+            kind: "skill".to_owned(),
+            name: "review".to_owned(),
+            package: id("org.example/a"),
+            path: path("skills/review/SKILL.md"),
+            missing: false,
+        };
+        check("An item\n", item);
+        let tree = TreeReport {
+            inverted: false,
+            starts: Vec::new(),
+            roots: Vec::new(),
+            packages: Vec::new(),
+        };
+        check("The result of tree\n", tree);
+        let why = WhyReport {
+            package: package("org.example/a", "1.0.0"),
+            chains: Vec::new(),
+            more: 0,
+        };
+        check("The result of why\n", why);
+        let requirement = RequirementSummary {
+            requirer: "p".to_owned(),
+            version: None,
+            package: id("org.example/a"),
+            requirement: None,
+        };
+        check("A requirement\n", requirement);
+        check("The result of outdated\n", OutdatedReport::default());
+    }
+
     #[test]
     fn the_page_on_json_names_exactly_the_keys_that_there_are() {
         let failed = document(&Err(failure()));
@@ -275,6 +308,7 @@ mod tests {
         check("The result of hooks log\n", log);
         check("The result of runs show\n", full_run());
         check_cache();
+        check_looks();
         let (directory, files) = (PathBuf::from("/p"), Vec::new());
         let kind = InitKind::Project;
         check(

@@ -1,7 +1,7 @@
 //! The installed packages.
 
 use vibe_core::hook::{Phase, PhaseState};
-use vibe_install::PackageSummary;
+use vibe_install::{PackageSummary, PhaseSummary};
 
 use super::{columns, count};
 
@@ -26,17 +26,32 @@ fn cells(package: &PackageSummary) -> Vec<String> {
         ]),
         false => cells.extend(["not installed".to_owned(), String::new()]),
     }
-    let open = package
-        .phases
+    cells.push(remarks(package).join(", "));
+    cells
+}
+
+/// That a package is not installed, and its remarks.
+pub(super) fn flags(package: &PackageSummary) -> Vec<String> {
+    let absent = (!package.installed).then(|| "not installed".to_owned());
+    absent.into_iter().chain(remarks(package)).collect()
+}
+
+/// What is still open of a package, and that its content is somebody else's.
+fn remarks(package: &PackageSummary) -> Vec<String> {
+    let bridge = package.bridge.then(|| bridge(package.upstream.as_deref()));
+    open_phases(&package.phases)
+        .into_iter()
+        .chain(bridge)
+        .collect()
+}
+
+/// The phases that are not done.
+pub(super) fn open_phases(phases: &[PhaseSummary]) -> Vec<String> {
+    let open = phases
         .iter()
         .filter(|phase| phase.state != PhaseState::Done);
-    let open: Vec<String> = open
-        .map(|phase| open_phase(phase.phase, phase.state))
-        .collect();
-    let bridge = package.bridge.then(|| bridge(package.upstream.as_deref()));
-    let remarks: Vec<String> = open.into_iter().chain(bridge).collect();
-    cells.push(remarks.join(", "));
-    cells
+    open.map(|phase| open_phase(phase.phase, phase.state))
+        .collect()
 }
 
 fn bridge(upstream: Option<&str>) -> String {
@@ -54,7 +69,6 @@ fn open_phase(phase: Phase, state: PhaseState) -> String {
 mod tests {
     use super::*;
     use crate::render::testing::package;
-    use vibe_install::PhaseSummary;
 
     #[test]
     fn a_bridge_says_whose_content_it_is() {

@@ -5,15 +5,20 @@ pub(crate) mod doctor;
 pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod hooks;
+pub(crate) mod items;
 pub(crate) mod list;
+pub(crate) mod outdated;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod show;
 pub(crate) mod style;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod tree;
 pub(crate) mod verify;
+pub(crate) mod why;
 
 use std::time::Duration;
 
