@@ -63,6 +63,10 @@ impl FileFacts {
     }
 }
 
+/// Takes the refusal of one entry: gives it back, which ends the listing, or keeps it, and the
+/// listing goes on without that entry.
+pub(crate) type Refuse<'a> = &'a mut dyn FnMut(FetchError) -> Result<(), FetchError>;
+
 /// Every entry that ships, by its path; every directory above an entry is there too.
 pub(crate) type Nodes = BTreeMap<RelPath, Node>;
 

@@ -143,7 +143,7 @@ fn list_entries(
         notes: collector.notes,
         origin: Origin::Repositories(repositories),
     }
-    .resolve(limits, &exists)?;
+    .resolve(limits, &exists, &mut Err)?;
     Ok((listing, found))
 }
 

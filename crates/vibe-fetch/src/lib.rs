@@ -16,6 +16,7 @@ pub mod note;
 pub mod registry;
 mod scan;
 pub mod submodules;
+pub mod survey;
 #[cfg(unix)]
 #[cfg(test)]
 mod testing;
@@ -30,3 +31,4 @@ pub use listing::{FileContent, ListedFile, Listing, list};
 pub use note::ListingNote;
 pub use registry::DirectoryRegistry;
 pub use submodules::{RowRule, SubmoduleError};
+pub use survey::{Survey, survey};

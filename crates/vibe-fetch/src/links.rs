@@ -11,7 +11,7 @@ use std::path::Path;
 use vibe_core::RelPath;
 use vibe_core::text::escape_bytes;
 
-use crate::collect::{EntryCount, FileFacts, Node, Nodes};
+use crate::collect::{EntryCount, FileFacts, Node, Nodes, Refuse};
 use crate::error::{FetchError, LinkProblem};
 
 /// Links followed on the way to one target, as many as Linux follows.
@@ -29,11 +29,12 @@ pub(crate) struct Resolved {
 }
 
 /// The files of `nodes`, links replaced by what they stand for, sorted. `exists` says whether there
-/// is something at a path that does not ship.
+/// is something at a path that does not ship, `refuse` whether to go on without an entry.
 pub(crate) fn resolve_links(
     nodes: &Nodes,
     entry_limit: usize,
     exists: &dyn Fn(&str) -> bool,
+    refuse: Refuse<'_>,
 ) -> Result<Vec<Resolved>, FetchError> {
     let mut expansion = Expansion {
         nodes,
@@ -42,7 +43,11 @@ pub(crate) fn resolve_links(
         files: Vec::new(),
     };
     for (path, node) in nodes {
-        expansion.add(path.clone(), path, node, &mut Vec::new())?;
+        let whole = expansion.files.len();
+        if let Err(error) = expansion.add(path.clone(), path, node, &mut Vec::new()) {
+            refuse(error)?;
+            expansion.files.truncate(whole);
+        }
     }
     expansion.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(expansion.files)
@@ -208,7 +213,7 @@ mod tests {
 
     fn expand(entries: &[&str], limit: usize) -> Result<Vec<String>, FetchError> {
         let hidden = |path: &str| path == "hidden";
-        let files = resolve_links(&nodes(entries), limit, &hidden)?;
+        let files = resolve_links(&nodes(entries), limit, &hidden, &mut Err)?;
         let shown = |file: &Resolved| format!("{}={}", file.path, file.real);
         Ok(files.iter().map(shown).collect())
     }

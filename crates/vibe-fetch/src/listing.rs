@@ -8,7 +8,7 @@ use vibe_core::limits::PackageLimits;
 use vibe_fs::{EntryKind, FsError, Stat, canonical_directory, read_bounded, stat_of};
 use vibe_git::{BlobId, Database};
 
-use crate::collect::{FileFacts, Nodes, SourceKind};
+use crate::collect::{FileFacts, Nodes, Refuse, SourceKind};
 use crate::error::FetchError;
 use crate::links::{Resolved, resolve_links};
 use crate::note::ListingNote;
@@ -106,13 +106,14 @@ pub(crate) struct Unresolved {
 
 impl Unresolved {
     /// Replaces links by what they stand for and sums up. `exists` says whether there is something
-    /// at a path that does not ship.
+    /// at a path that does not ship, `refuse` whether to go on without an entry.
     pub(crate) fn resolve(
         self,
         limits: &PackageLimits,
         exists: &dyn Fn(&str) -> bool,
+        refuse: Refuse<'_>,
     ) -> Result<Listing, FetchError> {
-        let files = resolve_links(&self.nodes, limits.package_entries, exists)?;
+        let files = resolve_links(&self.nodes, limits.package_entries, exists, refuse)?;
         check_total(&files, limits.package_bytes)?;
         let (root, repositories) = match self.origin {
             Origin::Directory(root) => (root, Vec::new()),
@@ -147,7 +148,18 @@ pub fn list(root: &Path, kind: SourceKind, limits: &PackageLimits) -> Result<Lis
         SourceKind::PathSource => canonical_directory(root)?,
         SourceKind::Published => real_directory(root)?,
     };
-    let (nodes, notes) = scan(&root, kind, limits)?;
+    let scanned = scan(&root, kind, limits, &mut Err)?;
+    resolve_in(root, scanned.nodes, scanned.notes, limits, &mut Err)
+}
+
+/// Lists what is in the directory `root`, whose links are still links in `nodes`.
+pub(crate) fn resolve_in(
+    root: PathBuf,
+    nodes: Nodes,
+    notes: Vec<ListingNote>,
+    limits: &PackageLimits,
+    refuse: Refuse<'_>,
+) -> Result<Listing, FetchError> {
     let place = root.clone();
     // What cannot even be looked at is not part of the package either.
     let exists = move |path: &str| !matches!(stat_of(&place.join(path)), Ok(None));
@@ -156,7 +168,7 @@ pub fn list(root: &Path, kind: SourceKind, limits: &PackageLimits) -> Result<Lis
         notes,
         origin: Origin::Directory(root),
     }
-    .resolve(limits, &exists)
+    .resolve(limits, &exists, refuse)
 }
 
 fn real_directory(path: &Path) -> Result<PathBuf, FetchError> {

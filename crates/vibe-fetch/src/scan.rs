@@ -1,37 +1,55 @@
 //! Looking at a package's directory tree: what ships, what each entry is, nothing followed and no
 //! content read but that of ignore files.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use vibe_core::RelPath;
 use vibe_core::limits::{MANIFEST_BYTES, PackageLimits};
 use vibe_fs::{EntryKind, RawEntry, ReadError, list_dir, read_if_exists, read_link};
 
-use crate::collect::{Collector, FileFacts, Node, Nodes, SourceKind, package_path};
+use crate::collect::{Collector, FileFacts, Node, Nodes, Refuse, SourceKind, package_path};
 use crate::error::FetchError;
 use crate::note::ListingNote;
 
 /// Bits beyond these are not installed.
 const SHIPPED_PERMISSIONS: u32 = 0o755;
 
-/// Looks at the package in `root`.
+/// What was found in a directory.
+pub(crate) struct Scanned {
+    pub(crate) nodes: Nodes,
+    pub(crate) notes: Vec<ListingNote>,
+    /// Where below the root a `.git` was left out.
+    pub(crate) skipped_git: Vec<PathBuf>,
+}
+
+/// Looks at the package in `root`; `refuse` says whether to go on without an entry.
 pub(crate) fn scan(
     root: &Path,
     kind: SourceKind,
     limits: &PackageLimits,
-) -> Result<(Nodes, Vec<ListingNote>), FetchError> {
+    refuse: Refuse<'_>,
+) -> Result<Scanned, FetchError> {
     let vibeignore = read_ignore_file(root, ".vibeignore")?;
     let mut scanner = Scanner {
         root,
         collector: Collector::new(kind, limits, vibeignore.as_deref()),
+        refuse,
+        skipped_git: Vec::new(),
     };
     scanner.directory(Path::new(""))?;
-    Ok((scanner.collector.nodes, scanner.collector.notes))
+    Ok(Scanned {
+        nodes: scanner.collector.nodes,
+        notes: scanner.collector.notes,
+        skipped_git: scanner.skipped_git,
+    })
 }
 
 struct Scanner<'a> {
     root: &'a Path,
     collector: Collector<'a>,
+    refuse: Refuse<'a>,
+    skipped_git: Vec<PathBuf>,
 }
 
 impl Scanner<'_> {
@@ -47,7 +65,9 @@ impl Scanner<'_> {
             entry.relative = relative.join(&entry.relative);
             let is_directory = entry.stat.kind == EntryKind::Directory;
             if self.collector.ships(&entry.relative, is_directory) {
-                self.entry(&entry)?;
+                self.entry(&entry).or_else(&mut *self.refuse)?;
+            } else if entry.relative.file_name() == Some(OsStr::new(".git")) {
+                self.skipped_git.push(entry.relative);
             }
         }
         self.collector.leave(entered);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::formats::diagnostic::{Diagnostic, Position};
-use crate::formats::reader::{Field, LineIndex, Reader, Words, parse_document, words};
+use crate::formats::reader::{
+    Field, LineIndex, Reader, Words, key_position, parse_document, words,
+};
 use crate::git_url::RemoteUrl;
 use crate::hook::{Phase, Reset};
 use crate::identifier::{Group, Name, PackageId};
@@ -416,6 +418,12 @@ impl Manifest {
     pub fn package_id(&self) -> Option<&PackageId> {
         self.package.as_ref().map(|package| &package.id)
     }
+}
+
+/// Where the key at the end of `path` (`["hooks", "timeout"]`) stands in the text of a manifest, for
+/// what is said of it later; `None` if it is not there.
+pub fn position_of(text: &str, path: &[&str]) -> Option<Position> {
+    key_position(text, path)
 }
 
 /// `text` without a leading `kind:`, which is accepted before an id and means nothing.
@@ -1036,6 +1044,22 @@ mod tests {
     use super::*;
     use crate::formats::decode::decode;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_key_is_found_in_every_way_to_write_it() {
+        let text = "[package]\nname = \"a\"\nx = { y = 1 }\n\n[hooks]\n  timeout = \"1s\"\n";
+        let check = |path: &[&str], expected: Option<(usize, usize)>| {
+            let found = position_of(text, path).map(|found| (found.line, found.column));
+            assert_eq!(found, expected, "{path:?}");
+        };
+        check(&["hooks", "timeout"], Some((6, 3)));
+        check(&["package", "name"], Some((2, 1)));
+        check(&["package", "x", "y"], Some((3, 7)));
+        check(&["hooks"], Some((5, 2)));
+        check(&["hooks", "reset"], None);
+        check(&["package", "name", "a"], None);
+        assert_eq!(position_of("no = ", &["no"]), None);
+    }
 
     /// A case of `conform/cases/manifest`: an input and what reading it must say.
     #[derive(Debug, Clone, PartialEq, serde::Deserialize)]

@@ -133,6 +133,19 @@ impl Nesting {
     }
 }
 
+/// Where the key at the end of `path` stands in `text`; `None` if there is none.
+pub(crate) fn key_position(text: &str, path: &[&str]) -> Option<Position> {
+    let document = parse_document(text).ok()?;
+    let (last, tables) = path.split_last()?;
+    let mut table: &dyn TableLike = document.as_table();
+    for key in tables {
+        table = table.get(key)?.as_table_like()?;
+    }
+    let (key, item) = table.get_key_value(last)?;
+    let span = key.span().or_else(|| Node::of(item).span())?;
+    Some(Position::of(text, span.start))
+}
+
 /// The line starts of a text, for many positions in it.
 pub(crate) struct LineIndex<'a> {
     text: &'a str,
