@@ -136,7 +136,14 @@ mod tests {
             ["README.md", "*run", "sub/x", "vibe.toml"]
         );
         assert_eq!(found.nested_repositories, ["sub/.git"]);
-        assert!(list(package.path(), SourceKind::PathSource, &PackageLimits::default()).is_err());
+        assert!(
+            list(
+                package.path(),
+                SourceKind::PathSource,
+                &PackageLimits::default()
+            )
+            .is_err()
+        );
     }
 
     #[test]
@@ -172,6 +179,9 @@ mod tests {
             ..PackageLimits::default()
         };
         let error = survey(package.path(), &limits).unwrap_err();
-        assert!(matches!(error, FetchError::TooManyEntries { .. }), "{error}");
+        assert!(
+            matches!(error, FetchError::TooManyEntries { .. }),
+            "{error}"
+        );
     }
 }

@@ -4,6 +4,7 @@
 pub mod clone_plan;
 pub mod diff;
 pub mod gate;
+pub mod lint;
 pub mod order;
 pub mod removal;
 pub mod rerun;

@@ -11,8 +11,10 @@ use vibe_core::hook::{HostOs, Interpreter, Interpreters, Phase, SelectedHook};
 use vibe_core::text::escape;
 use vibe_core::{RelPath, Sha256Digest, Tree, TreeRow};
 
-const SHELL_SUFFIX: &str = ".sh";
-const POWERSHELL_SUFFIX: &str = ".ps1";
+/// What a script for bash is called.
+pub(crate) const SHELL_SUFFIX: &str = ".sh";
+/// What a script for PowerShell is called.
+pub(crate) const POWERSHELL_SUFFIX: &str = ".ps1";
 
 /// Why no script can be selected for a declared phase.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -224,6 +226,15 @@ fn runnable(
         interpreter,
         program: program.clone()?,
     })
+}
+
+/// The script for bash and the one for PowerShell that `base` stands for, as far as these names can
+/// be.
+pub fn script_paths(base: &RelPath) -> impl Iterator<Item = RelPath> + use<> {
+    let base = base.clone();
+    [SHELL_SUFFIX, POWERSHELL_SUFFIX]
+        .into_iter()
+        .filter_map(move |suffix| base.with_suffix(suffix).ok())
 }
 
 /// Every script file of the declared phases, for whatever system, with its published digest.
