@@ -13,6 +13,7 @@ mod large_files;
 pub mod links;
 pub mod listing;
 pub mod note;
+pub mod publication;
 pub mod registry;
 mod scan;
 pub mod submodules;
@@ -29,6 +30,7 @@ pub use git_tree::{
 };
 pub use listing::{FileContent, ListedFile, Listing, list};
 pub use note::ListingNote;
+pub use publication::{Publication, PublishError, Published, publish, published};
 pub use registry::DirectoryRegistry;
 pub use submodules::{RowRule, SubmoduleError};
 pub use survey::{Survey, survey};
