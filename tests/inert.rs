@@ -175,7 +175,7 @@ fn configuration(trap: &Path) -> String {
 }
 
 /// The commands that only look, or that leave install hooks out.
-const LOOKS: [&[&str]; 11] = [
+const LOOKS: [&[&str]; 12] = [
     &["install", "--dry-run"],
     &["install", "--no-hooks"],
     &["list"],
@@ -187,6 +187,7 @@ const LOOKS: [&[&str]; 11] = [
     &["install", "--locked", "--no-hooks"],
     &["verify", "--repair", "--no-hooks"],
     &["runs", "list"],
+    &["check", "../lint"],
 ];
 
 #[test]
@@ -206,6 +207,8 @@ fn what_only_looks_starts_nothing_whatever_the_package_and_its_repository_hold()
                 let started = trapped.started(arguments);
                 assert_eq!(started, [VIBE], "{inside}: {arguments:?}");
             }
+            let publish = ["publish", "../lint", "--registry", "local"];
+            assert_eq!(trapped.started(&publish), [VIBE]);
         }
         trapped.assert_armed();
     }

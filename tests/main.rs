@@ -15,6 +15,7 @@ mod bad_trees;
 #[cfg(unix)]
 mod boot;
 mod cache;
+mod check;
 mod completions;
 #[cfg(unix)]
 mod corpus;
@@ -70,6 +71,8 @@ mod output;
 mod ownership;
 #[cfg(unix)]
 mod pasting;
+#[cfg(unix)]
+mod publish;
 mod quickstart;
 mod rerun;
 mod runs;

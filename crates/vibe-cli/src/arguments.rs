@@ -110,6 +110,12 @@ pub(crate) enum Command {
     /// Show all that is known of a package, installed or not
     #[command(after_help = "Example:\n  vibe show org.example/lint@^2")]
     Show(ShowArguments),
+    /// Look for everything that is wrong with a package of one's own, before it is published
+    #[command(after_help = "Example:\n  vibe check my-package")]
+    Check(CheckArguments),
+    /// Publish a package of one's own to a registry that is a directory
+    #[command(after_help = "Example:\n  vibe publish my-package --registry acme --dry-run")]
+    Publish(PublishArguments),
     /// Look at install hooks, or run them
     #[command(subcommand, after_help = "Example:\n  vibe hooks list")]
     Hooks(HooksCommand),
@@ -142,6 +148,8 @@ impl Command {
             Command::Why(_) => "why",
             Command::Outdated(_) => "outdated",
             Command::Show(_) => "show",
+            Command::Check(_) => "check",
+            Command::Publish(_) => "publish",
             Command::Hooks(HooksCommand::List(_)) => "hooks list",
             Command::Hooks(HooksCommand::Log(_)) => "hooks log",
             Command::Hooks(HooksCommand::Run(_)) => "hooks run",
@@ -172,6 +180,8 @@ impl Command {
             | Command::Why(_)
             | Command::Outdated(_)
             | Command::Show(_)
+            | Command::Check(_)
+            | Command::Publish(_)
             | Command::Hooks(HooksCommand::List(_) | HooksCommand::Log(_))
             | Command::Runs(_)
             | Command::Cache(_)
@@ -374,6 +384,28 @@ pub(crate) struct ShowArguments {
     /// The package: group/name, or group/name@CONSTRAINT
     #[arg(value_name = "ID", value_parser = parse_package)]
     pub(crate) package: (PackageId, Option<Constraint>),
+}
+
+/// The arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The package's directory [default: the one that the working directory is in]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// The arguments of `publish`.
+#[derive(Debug, Args)]
+pub(crate) struct PublishArguments {
+    /// The package's directory [default: the one that the working directory is in]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// The registry, by its name in a `[[registry]]`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) registry: String,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// What to do with install hooks.
@@ -619,6 +651,7 @@ mod tests {
             "vibe install --exact",
             "vibe verify --force",
             "vibe hooks run",
+            "vibe publish",
             "vibe list -q -v",
             "vibe hooks log --phase build",
             "vibe reinstall nogroup",

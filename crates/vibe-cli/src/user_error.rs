@@ -10,10 +10,10 @@ use vibe_core::formats::lock::LockError;
 use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
-use vibe_core::text::{escape, shell_quote};
+use vibe_core::text::{escape, nearest, shell_quote};
 use vibe_install::{
     BLOCK_BEGIN, BLOCK_END, EditError, FetchError, GitError, Guard, HookRecord, InstallError,
-    ProjectedFault, ReadError, SlotError, StoreError,
+    ProjectedFault, PublishError, PublishingError, ReadError, SlotError, StoreError,
 };
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
@@ -203,10 +203,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Registry { source, .. } => ("registry", fetch_code(source)),
         InstallError::NoStore => ("no-store", FAILED),
         InstallError::Store { source, .. } => ("store", store_code(source)),
-        InstallError::OpenStore { source, .. } if matches!(**source, StoreError::InUse { .. }) => {
-            ("in-use", FAILED)
-        }
-        InstallError::OpenStore { source, .. } => ("store", store_code(source)),
+        InstallError::OpenStore { source, .. } => open_store_kind(source),
         InstallError::GitCache { .. } => ("git-cache", FAILED),
         InstallError::GitCacheInUse { .. } => ("in-use", FAILED),
         InstallError::StoreDamaged { .. } => ("store-damaged", INTEGRITY),
@@ -229,6 +226,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::ReadEvidence { .. } => ("read-evidence", FAILED),
         InstallError::AlreadyThere { .. } => ("already-there", FAILED),
         InstallError::NoName { .. } => ("no-name", USAGE),
+        InstallError::Publishing(error) => publishing_kind(error),
     }
 }
 
@@ -247,12 +245,34 @@ fn fetch_code(error: &FetchError) -> u8 {
     }
 }
 
+fn publishing_kind(error: &PublishingError) -> (&'static str, u8) {
+    match error {
+        PublishingError::UnknownRegistry { .. } => ("no-such-registry", USAGE),
+        PublishingError::Forbidden { .. } => ("publish-forbidden", FAILED),
+        PublishingError::GitRegistry { .. } => ("git-registry", FAILED),
+        PublishingError::InPackage { .. } => ("registry-in-package", USAGE),
+        PublishingError::CheckFailed { .. } => ("check", FAILED),
+        PublishingError::Registry { source, .. } => match source {
+            PublishError::Unsound(source) => ("publish", fetch_code(source)),
+            PublishError::ReadBack(_) => ("publish", INTEGRITY),
+            _ => ("publish", FAILED),
+        },
+    }
+}
+
 /// Whether nothing, or no directory, lies where a registry or a version in it should.
 fn is_absence(error: &FetchError) -> bool {
     match error {
         FetchError::Fs(error) => error.kind() == ErrorKind::NotFound,
         FetchError::NotADirectory { .. } => true,
         _ => false,
+    }
+}
+
+fn open_store_kind(error: &StoreError) -> (&'static str, u8) {
+    match error {
+        StoreError::InUse { .. } => ("in-use", FAILED),
+        error => ("store", store_code(error)),
     }
 }
 
@@ -319,6 +339,10 @@ fn facts(error: &InstallError) -> Vec<String> {
         }
         InstallError::Resolve { error, .. } => error.facts.clone(),
         InstallError::CloneGuard { guards } => guards.iter().flat_map(guard_facts).collect(),
+        InstallError::Publishing(error) => match error.as_ref() {
+            PublishingError::CheckFailed { errors, .. } => errors.clone(),
+            _ => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }
@@ -401,6 +425,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::GitCacheInUse { .. }
         | InstallError::StoreDamaged { .. }
         | InstallError::StoreInProject { .. } => store_hint(error),
+        InstallError::Publishing(error) => return publishing_hints(error),
         InstallError::Selection { .. }
         | InstallError::Script { .. }
         | InstallError::PreInstall { .. }
@@ -605,9 +630,12 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
              `subdir`"
                 .to_owned(),
         ),
-        InstallError::NotAPackage { path, .. }
-        | InstallError::NotAPackageDirectory { path }
-        | InstallError::NoPackageManifest { path } => {
+        InstallError::NotAPackage { .. } | InstallError::NotAPackageDirectory { .. } => Some(
+            "name the directory of a package; the vibe.toml of one has `[package]` with `group`, \
+             `name` and `version`"
+                .to_owned(),
+        ),
+        InstallError::NoPackageManifest { path } => {
             let directory = path.to_string_lossy();
             let command = Paste::default().line(&["init", "--package", &directory]);
             Some(format!("make it a package: {command}"))
@@ -701,6 +729,97 @@ fn not_required_hint(roots: &[PackageId], paste: &Paste) -> String {
     let words = std::iter::once("uninstall").chain(roots.iter().map(PackageId::as_str));
     let words: Vec<&str> = words.collect();
     format!("it goes with what brings it: {}", paste.line(&words))
+}
+
+fn publishing_hints(error: &PublishingError) -> Vec<String> {
+    match error {
+        PublishingError::UnknownRegistry { name, known, .. } => {
+            let near = nearest(name, known.iter().map(String::as_str));
+            vec![match (near, known.is_empty()) {
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, true) => {
+                    "add a `[[registry]]` with that name and its `url` to the vibe.toml \
+                                 of the package"
+                        .to_owned()
+                }
+                (None, false) => format!("these are named: {}", known.join(", ")),
+            }]
+        }
+        PublishingError::Forbidden { allowed, .. } => vec![match allowed.is_empty() {
+            true => "write `publish = true` into its vibe.toml if it is meant to be".to_owned(),
+            false => format!("it may go to: {}", allowed.join(", ")),
+        }],
+        PublishingError::GitRegistry {
+            version,
+            repository,
+            directory,
+            ..
+        } => git_publication_hints(&format!("v{version}"), repository.as_deref(), directory),
+        PublishingError::InPackage { .. } => vec![
+            "each version would ship the versions before it: keep the registry beside the package"
+                .to_owned(),
+        ],
+        PublishingError::CheckFailed { directory, .. } => {
+            let directory = directory.to_string_lossy();
+            let command = Paste::default().line(&["check", &directory]);
+            vec![format!("mend them; to see all that is found: {command}")]
+        }
+        PublishingError::Registry {
+            directory, source, ..
+        } => publish_hint(directory, source).into_iter().collect(),
+    }
+}
+
+/// The commands of git that publish the committed state of `directory` as `tag`.
+fn git_publication_hints(tag: &str, repository: Option<&str>, directory: &Path) -> Vec<String> {
+    let directory = directory.to_string_lossy();
+    let remote = repository.unwrap_or("origin");
+    let line = |words: &[&str]| {
+        let words = ["git", "-C", &directory]
+            .into_iter()
+            .chain(words.iter().copied());
+        words.map(shell_quote).collect::<Vec<_>>().join(" ")
+    };
+    vec![
+        format!(
+            "commit what is to be published, then: {}",
+            line(&["tag", tag])
+        ),
+        format!("and: {}", line(&["push", remote, "HEAD", tag])),
+    ]
+}
+
+fn publish_hint(directory: &Path, error: &PublishError) -> Option<String> {
+    let place = directory.to_string_lossy();
+    match error {
+        PublishError::NoRegistry(error) if error.is_not_found() => Some(format!(
+            "correct the `url` of the registry in vibe.toml, or make the directory: mkdir -p {}",
+            shell_quote(&place)
+        )),
+        PublishError::NoRegistry(_) => Some(REGISTRY.to_owned()),
+        PublishError::OtherContent { .. } => Some(
+            "a published version never changes: raise `version` in vibe.toml, and publish that"
+                .to_owned(),
+        ),
+        PublishError::Unsound(_) | PublishError::ReadBack(_) => Some(
+            "restore the files of this version in the registry, or publish another version"
+                .to_owned(),
+        ),
+        PublishError::Busy { .. } => Some(AGAIN.to_owned()),
+        PublishError::Reading(_) => Some(
+            "put a copy in place of a link to a directory, or change the rule of `.vibeignore` that \
+             aims at it"
+                .to_owned(),
+        ),
+        PublishError::Parent(_)
+        | PublishError::Fs(_)
+        | PublishError::Copy(_)
+        | PublishError::Remove(_) => Some(format!(
+            "make {} a directory that you may write",
+            escape(&place)
+        )),
+        PublishError::Changed { .. } | PublishError::Source(_) | PublishError::Interrupted => None,
+    }
 }
 
 fn store_hint(error: &InstallError) -> Option<String> {
@@ -891,14 +1010,14 @@ mod tests {
             "vibe install 'path:/a b'",
         );
         let directory = InstallError::NotAPackageDirectory { path: path.clone() };
-        check(&directory, "not-a-package", 2, "vibe init --package '/a b'");
+        check(&directory, "not-a-package", 2, "has `[package]`");
         let bare = InstallError::NoPackageManifest { path: path.clone() };
         check(&bare, "not-a-package", 2, "vibe init --package '/a b'");
         let source = InstallError::NotAPackage {
             id: id("org.example/a"),
             path: path.clone(),
         };
-        check(&source, "not-a-package", 2, "vibe init --package '/a b'");
+        check(&source, "not-a-package", 2, "has `[package]`");
         let name = InstallError::NoName {
             directory: "_".to_owned(),
         };

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use vibe_core::limits::PackageLimits;
 use vibe_core::{Cancellation, PackageId, RelPath, Tree, Version};
-use vibe_fs::error::shown;
 use vibe_fs::{
     CopyError, Durability, EntryKind, FileLock, FsError, Holder, LockOutcome, ParentError,
     RemoveError, canonical_directory, copy_file_hashed, copy_hashed, create_directory,
@@ -62,13 +61,8 @@ pub enum Published {
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// There is no registry.
-    #[error("there is no directory {}", shown(path))]
-    NoRegistry {
-        /// Where it should be.
-        path: PathBuf,
-        /// Why.
-        source: FsError,
-    },
+    #[error(transparent)]
+    NoRegistry(FsError),
     /// The version is there and is not the same.
     #[error("this version is already published with other content: `{path}` {how}")]
     OtherContent {
@@ -126,10 +120,7 @@ pub fn published(
     registry: &DirectoryRegistry,
     publication: &Publication<'_>,
 ) -> Result<Published, PublishError> {
-    canonical_directory(registry.root()).map_err(|source| PublishError::NoRegistry {
-        path: registry.root().to_path_buf(),
-        source,
-    })?;
+    canonical_directory(registry.root()).map_err(PublishError::NoRegistry)?;
     let directory = registry.directory(publication.id, publication.version);
     if stat_of(&directory)?.is_none() {
         return Ok(Published::Absent);
@@ -152,7 +143,8 @@ pub fn publish(
     publication: &Publication<'_>,
     cancel: &Cancellation,
 ) -> Result<Published, PublishError> {
-    if published(registry, publication)? == Published::Same {
+    let is_there = published(registry, publication)? == Published::Same;
+    if is_there && leftovers(&package_directory(registry, publication))?.is_empty() {
         return Ok(Published::Same);
     }
     let place = Place::make(registry, publication)?;
@@ -161,6 +153,21 @@ pub fn publish(
         place.write(registry, publication, cancel)?;
     }
     Ok(before)
+}
+
+fn package_directory(registry: &DirectoryRegistry, publication: &Publication<'_>) -> PathBuf {
+    let id = publication.id;
+    registry.root().join(id.group()).join(id.name())
+}
+
+/// What publishers that were killed, or are at work, have in the directory of a package.
+fn leftovers(directory: &Path) -> Result<Vec<PathBuf>, FsError> {
+    let entries = list_dir(directory)?.into_iter();
+    let is_ours = |name: Option<&str>| name.is_some_and(|name| name.starts_with(STAGING));
+    Ok(entries
+        .filter(|entry| is_ours(entry.relative.to_str()))
+        .map(|entry| directory.join(entry.relative))
+        .collect())
 }
 
 /// The directory of a package in a registry, held against other publishers.
@@ -174,12 +181,11 @@ impl Place {
         registry: &DirectoryRegistry,
         publication: &Publication<'_>,
     ) -> Result<Self, PublishError> {
-        let (id, version) = (publication.id, publication.version);
+        let id = publication.id;
         let relative = RelPath::new(&format!("{}/{}/v", id.group(), id.name()));
         let relative = relative.map_err(|error| PublishError::Source(Box::new(error.into())))?;
         create_parents(registry.root(), &relative)?;
-        let directory = registry.directory(id, version);
-        let directory = directory.parent().unwrap_or(registry.root()).to_path_buf();
+        let directory = package_directory(registry, publication);
         let holder = Holder {
             pid: std::process::id(),
             command: publication.command.to_owned(),
@@ -204,11 +210,8 @@ impl Place {
         if self.lock.is_none() {
             return Ok(());
         }
-        for entry in list_dir(&self.directory)? {
-            let name = entry.relative.to_str();
-            if name.is_some_and(|name| name.starts_with(STAGING)) {
-                remove_tree(&self.directory.join(&entry.relative))?;
-            }
+        for path in leftovers(&self.directory)? {
+            remove_tree(&path)?;
         }
         Ok(())
     }
@@ -345,9 +348,7 @@ fn first_other(ours: &Tree, theirs: &Tree) -> Option<(RelPath, &'static str)> {
         .iter()
         .filter_map(|row| match theirs.get(&row.path) {
             None => Some((row.path.clone(), "is not in it")),
-            Some(other) if other.digest != row.digest => {
-                Some((row.path.clone(), "has other content"))
-            }
+            Some(other) if other.digest != row.digest => Some((row.path.clone(), "differs")),
             Some(other) if other.exec != row.exec => {
                 Some((row.path.clone(), "has another exec bit"))
             }
@@ -467,7 +468,7 @@ mod tests {
             assert!(text.ends_with(expected), "{text}");
         };
         fs::write(world.at("source/docs/a"), "other").unwrap();
-        refused("`docs/a` has other content");
+        refused("`docs/a` differs");
         fs::write(world.at("source/docs/a"), "z").unwrap();
         set_mode(&world.at("source/run"), 0o644);
         refused("`run` has another exec bit");
@@ -510,6 +511,9 @@ mod tests {
         fs::write(world.package(LOCK), "1\nvibe publish\n").unwrap();
         world.with(|registry, _| assert!(registry.versions(&world.id).unwrap().is_empty()));
         assert_eq!(world.publish().unwrap(), Published::Absent);
+        assert_eq!(world.names(), ["v1.0.0", "v1.0.0.tree"]);
+        fs::create_dir(world.package(".vibe-tmp-late")).unwrap();
+        assert_eq!(world.publish().unwrap(), Published::Same);
         assert_eq!(world.names(), ["v1.0.0", "v1.0.0.tree"]);
     }
 
@@ -582,7 +586,7 @@ mod tests {
         );
         fs::remove_dir_all(world.at("registry")).unwrap();
         let error = world.publish().unwrap_err();
-        assert!(matches!(error, PublishError::NoRegistry { .. }), "{error}");
+        assert!(matches!(error, PublishError::NoRegistry(_)), "{error}");
         assert!(!world.at("registry").exists());
     }
 }

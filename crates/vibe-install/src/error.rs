@@ -21,6 +21,7 @@ use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
 use vibe_store::{Damage, StoreError};
 
+use crate::publish::PublishingError;
 use crate::run_record::HookRecord;
 use crate::unsolved::Unsolved;
 
@@ -663,6 +664,9 @@ pub enum InstallError {
         /// The file.
         path: PathBuf,
     },
+    /// A package was not published.
+    #[error(transparent)]
+    Publishing(Box<PublishingError>),
     /// `init` cannot make a name of a directory's.
     #[error("no package name can be made of `{}`", escape(directory))]
     NoName {

@@ -5,6 +5,7 @@
 
 mod additions;
 mod cache;
+mod check;
 mod clone_execution;
 mod clones;
 mod commit;
@@ -30,6 +31,7 @@ mod package_store;
 mod planning;
 mod project;
 mod projection;
+mod publish;
 mod repair;
 mod report;
 mod repositories;
@@ -55,6 +57,7 @@ pub use cache::{
     CachedGitRepository, CachedTree, DamagedCacheTree, cache_clean, cache_gc, cache_list,
     cache_path, cache_verify,
 };
+pub use check::{CheckReport, check};
 pub use doctor::{Check, CheckStatus, DoctorReport, doctor};
 pub use error::{InstallError, ProjectedFault};
 pub use hooks_run::{HookRunRequest, hooks_run};
@@ -65,6 +68,7 @@ pub use item_list::{ItemSummary, items};
 pub use look::{RequirementSummary, list};
 pub use moves::{HookChange, HookChangeKind, LockedPoint, PackageMove};
 pub use outdated::{OutdatedReport, OutdatedRequest, OutdatedRow, outdated};
+pub use publish::{PublishOutcome, PublishReport, PublishRequest, PublishingError, publish};
 pub use repair::{RepairRequest, repair};
 pub use report::{
     Finding, FindingKind, HookLog, HookStatus, PackageSummary, PhaseSummary, RunReport,
@@ -79,12 +83,13 @@ pub use uninstall::{UninstallRequest, uninstall};
 pub use unsolved::{Trouble, Unsolved};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;
-pub use vibe_fetch::FetchError;
+pub use vibe_fetch::{FetchError, PublishError};
 pub use vibe_fs::{EntryKind, FsError, ReadError};
 pub use vibe_git::{CacheError, GitError};
 pub use vibe_hooks::SystemRunner;
 pub use vibe_hooks::output::sanitize_line;
 pub use vibe_plan::clone_plan::Guard;
+pub use vibe_plan::lint::{LintFinding, Severity};
 pub use vibe_projection::block::{BEGIN as BLOCK_BEGIN, END as BLOCK_END};
 pub use vibe_projection::edits::EditError;
 pub use vibe_slot::SlotError;

@@ -1,6 +1,20 @@
 //! Steps and reasons in words, the same in evidence and on a terminal.
 
 use vibe_core::plan::{HookDecision, SlotReason, Step};
+use vibe_plan::lint::LintFinding;
+
+/// A finding in one line: place, what is wrong, what to do.
+pub fn finding_line(finding: &LintFinding) -> String {
+    let mut line = String::new();
+    if let Some(path) = &finding.path {
+        line.push_str(path);
+        for number in [finding.line, finding.column].into_iter().flatten() {
+            line.push_str(&format!(":{number}"));
+        }
+        line.push_str(": ");
+    }
+    format!("{line}{} ({})", finding.message, finding.remedy)
+}
 
 /// A step in one line; `None` for one that does nothing.
 pub fn step_line(step: &Step) -> Option<String> {

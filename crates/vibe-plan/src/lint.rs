@@ -462,8 +462,11 @@ mod tests {
         let both = "[hooks]\npre-install = \"hooks/prepare\"\npost-install = \"hooks/prepare\"\n";
         let case = case(both)
             .file("hooks/prepare.sh", "echo hi\n")
-            .file("hooks/prepare.ps1", GOOD_PS1);
-        case.check(&["warning goes-on-after-failure hooks/prepare.sh"]);
+            .file("hooks/prepare.ps1", "Get-Item\n");
+        case.check(&[
+            "warning goes-on-after-failure hooks/prepare.ps1",
+            "warning goes-on-after-failure hooks/prepare.sh",
+        ]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The commands, each in a file of its own, and what is common to them.
 
 mod cache;
+mod check;
 mod completions;
 mod doctor;
 mod hooks;
@@ -8,6 +9,7 @@ mod init;
 mod install;
 mod list;
 mod outdated;
+mod publish;
 mod runs;
 mod show;
 mod tree;
@@ -221,6 +223,8 @@ fn outcome(
         Command::Why(arguments) => why::run(&app, arguments),
         Command::Outdated(arguments) => outdated::run(&app, arguments),
         Command::Show(arguments) => show::run(&app, arguments),
+        Command::Check(arguments) => check::run(&app, arguments),
+        Command::Publish(arguments) => publish::run(&app, arguments),
         Command::Hooks(command) => hooks::run(&app, command),
         Command::Runs(command) => runs::run(&app, command),
         Command::Cache(command) => cache::run(&app, command),

@@ -110,7 +110,9 @@ fn hook_part(hook: &FailedHook) -> HookPart<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::testing::{edit, finding, hook, id, package, path};
+    use crate::render::testing::{
+        check_report, edit, finding, hook, id, package, path, publish_report,
+    };
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
     use vibe_core::Tree;
@@ -119,8 +121,8 @@ mod tests {
     use vibe_install::{
         CacheListing, CachePaths, CacheRemovalReport, CacheVerification, CachedGitRepository,
         CachedTree, DamagedCacheTree, FindingKind, HookLog, HookOutcome, HookStatus, InitKind,
-        InitReport, ItemSummary, OutdatedReport, RequirementSummary, RunRecord, RunReport,
-        TreeReport, VerifyReport, WhyReport,
+        InitReport, ItemSummary, LintFinding, OutdatedReport, RequirementSummary, RunRecord,
+        RunReport, TreeReport, VerifyReport, WhyReport,
     };
 
     fn full_hook() -> HookRecord {
@@ -309,6 +311,9 @@ mod tests {
         check("The result of runs show\n", full_run());
         check_cache();
         check_looks();
+        check("The result of check\n", check_report());
+        check("A finding of check\n", LintFinding::error("x", "m", "r"));
+        check("The result of publish\n", publish_report());
         let (directory, files) = (PathBuf::from("/p"), Vec::new());
         let kind = InitKind::Project;
         check(

@@ -1,6 +1,7 @@
 //! Text and JSON of results and errors. Everything here is a function from values to text.
 
 pub(crate) mod cache;
+pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod document;
 pub(crate) mod error;
@@ -9,6 +10,7 @@ pub(crate) mod items;
 pub(crate) mod list;
 pub(crate) mod outdated;
 pub(crate) mod plan;
+pub(crate) mod publish;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod show;

@@ -1,9 +1,14 @@
 //! Values that tests render.
 
+use std::path::PathBuf;
+
 use vibe_core::hook::{HookReason, Phase};
 use vibe_core::plan::{ProjectChange, ProjectEdit};
 use vibe_core::{PackageId, RelPath, Sha256Digest, SlotName, Tree};
-use vibe_install::{Finding, FindingKind, HookOutcome, HookRecord, PackageSummary};
+use vibe_install::{
+    CheckReport, Finding, FindingKind, HookOutcome, HookRecord, PackageSummary, PublishOutcome,
+    PublishReport,
+};
 
 /// The id `text`.
 pub(crate) fn id(text: &str) -> PackageId {
@@ -18,6 +23,38 @@ pub(crate) fn path(text: &str) -> RelPath {
 /// The slot of `package` in `version`.
 pub(crate) fn slot(package: &str, version: &str) -> SlotName {
     SlotName::new(&id(package), &version.parse().unwrap())
+}
+
+/// What a check of `org.example/a` found: nothing.
+pub(crate) fn check_report() -> CheckReport {
+    CheckReport {
+        package: id("org.example/a"),
+        version: "1.0.0".to_owned(),
+        directory: PathBuf::from("/p/a"),
+        files: 2,
+        bytes: 3,
+        tree: Some(Tree::default().id()),
+        errors: 0,
+        warnings: 0,
+        findings: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// What publishing `org.example/a` did.
+pub(crate) fn publish_report() -> PublishReport {
+    PublishReport {
+        package: id("org.example/a"),
+        version: "1.0.0".to_owned(),
+        registry: "acme".to_owned(),
+        url: "../registry".to_owned(),
+        directory: PathBuf::from("/p/registry/org.example/a/v1.0.0"),
+        files: 2,
+        bytes: 3,
+        tree: Tree::default().id(),
+        outcome: PublishOutcome::Published,
+        findings: Vec::new(),
+    }
 }
 
 /// An install hook of version 1.0.0 of `package` that ended so.

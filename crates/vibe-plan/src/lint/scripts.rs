@@ -1,13 +1,15 @@
 //! The scripts of install hooks: whether they are there, for which systems, and what bash and
 //! PowerShell make of their bytes.
 
+use std::collections::BTreeSet;
+
 use vibe_core::RelPath;
 use vibe_core::hook::Phase;
 use vibe_core::text::{escape, shorten};
 
 use super::{LintFinding, LintInput};
 use crate::selection::{
-    POWERSHELL_SUFFIX, SHELL_SUFFIX, ScriptError, SelectionError, check_script_text,
+    POWERSHELL_SUFFIX, SHELL_SUFFIX, ScriptError, SelectionError, check_script_text, script_paths,
 };
 
 /// Characters of a script's first line that are shown.
@@ -15,24 +17,23 @@ const SHOWN: usize = 40;
 
 /// What is wrong with the scripts of the declared phases.
 pub(super) fn findings(input: &LintInput<'_>) -> Vec<LintFinding> {
+    let scripts = &input.package.hooks.scripts;
     let mut found = Vec::new();
-    for (phase, base) in &input.package.hooks.scripts {
+    for (phase, base) in scripts {
         found.extend(presence(input, *phase, base));
-        for suffix in [SHELL_SUFFIX, POWERSHELL_SUFFIX] {
-            let Ok(path) = base.with_suffix(suffix) else {
-                continue;
-            };
-            let Some(bytes) = input.contents.get(&path) else {
-                continue;
-            };
-            let of_script = match suffix {
-                SHELL_SUFFIX => shell(&path, bytes),
-                _ => powershell(bytes),
-            };
-            found.extend(of_script.into_iter().map(|it| it.of(path.as_str())));
-        }
     }
-    found.dedup();
+    // Two phases may share a script.
+    let paths: BTreeSet<RelPath> = scripts.values().flat_map(script_paths).collect();
+    for path in paths {
+        let Some(bytes) = input.contents.get(&path) else {
+            continue;
+        };
+        let of_script = match path.as_str().ends_with(SHELL_SUFFIX) {
+            true => shell(&path, bytes),
+            false => powershell(bytes),
+        };
+        found.extend(of_script.into_iter().map(|it| it.of(path.as_str())));
+    }
     found
 }
 
