@@ -72,7 +72,10 @@ fn what_an_update_removes_and_a_path_that_moved_on_are_shown() {
 fn a_registry_that_is_gone_takes_nothing_from_the_others() {
     let world = world();
     let other = world.root().join("other");
-    PackageBuilder::new("org.other/words", "1.0.0").publish(&other);
+    PackageBuilder::new("org.other/more", "1.0.0").publish(&other);
+    PackageBuilder::new("org.other/words", "1.0.0")
+        .depends("org.other/more", "*")
+        .publish(&other);
     let text = world.read("vibe.toml").replace(
         "[requires.packages]",
         "[requires.packages]\n\"org.other/words\" = { version = \"*\", registry = \"other\" }",
@@ -88,18 +91,20 @@ fn a_registry_that_is_gone_takes_nothing_from_the_others() {
     insta::assert_snapshot!(shown.stdout, @r"
     package           current  compatible  latest  source
     org.example/core  1.0.0    1.1.0       1.1.0   dir+../registry
+    org.other/more    1.0.0    -           -       dir+../other     gave no answer
     org.other/words   1.0.0    -           -       dir+../other     gave no answer
     ");
     insta::assert_snapshot!(redacted(&world, &shown.stderr), @r"
     error: the registry `other` cannot be read
       could not find [world]/project/../other
       No such file or directory (os error 2)
+      1 other answer is missing; `--json` says which and why
     hint: correct the `url` of the registry `other` in vibe.toml, or mend what is there
     ");
     let told = vibe(&world, &["outdated", "--json"]).expect(1).json();
     let rows = told["result"]["rows"].as_array().unwrap();
     assert_eq!(rows[0]["error"], serde_json::Value::Null);
-    let error = rows[1]["error"].as_str().unwrap();
+    let error = rows[2]["error"].as_str().unwrap();
     assert!(error.contains("registry `other`"), "{error}");
     assert_eq!(told["result"]["problem"], serde_json::Value::Null);
 }
