@@ -267,7 +267,14 @@ fn a_commit_that_was_cut_short_is_finished_by_the_next_run() {
         return;
     }
     let world = killed_in_commit();
-    for reading in [&["list"][..], &["install", "--dry-run"]] {
+    for reading in [
+        &["list"][..],
+        &["list", "--items"],
+        &["tree"],
+        &["outdated"],
+        &["show", A],
+        &["install", "--dry-run"],
+    ] {
         let before = world.snapshot();
         vibe(&world, reading).expect(0).stderr_has("cut short");
         before.assert_unchanged(&world.snapshot());
