@@ -33,6 +33,10 @@ const NEWER: &str = "use a vibe that is as new as the one that wrote it; the fil
 /// The hint where a registry is not there, or not as a registry is.
 const REGISTRY: &str = "look at the `url` of the registry in vibe.toml, and at what lies there";
 
+/// The hint where a vibe.toml is not that of a package.
+const NO_PACKAGE: &str = "name the directory of a package; the vibe.toml of one has `[package]` with `group`, \
+                          `name` and `version`";
+
 /// An error as the user meets it.
 #[derive(Debug, Clone)]
 pub(crate) struct UserError {
@@ -630,11 +634,9 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
              `subdir`"
                 .to_owned(),
         ),
-        InstallError::NotAPackage { .. } | InstallError::NotAPackageDirectory { .. } => Some(
-            "name the directory of a package; the vibe.toml of one has `[package]` with `group`, \
-             `name` and `version`"
-                .to_owned(),
-        ),
+        InstallError::NotAPackage { .. } | InstallError::NotAPackageDirectory { .. } => {
+            Some(NO_PACKAGE.to_owned())
+        }
         InstallError::NoPackageManifest { path } => {
             let directory = path.to_string_lossy();
             let command = Paste::default().line(&["init", "--package", &directory]);
