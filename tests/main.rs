@@ -14,6 +14,7 @@
 mod bad_trees;
 #[cfg(unix)]
 mod boot;
+#[cfg(unix)]
 mod cache;
 mod check;
 mod completions;
