@@ -291,9 +291,9 @@ fn a_conflict_can_be_followed() {
     world.require(&[("org.example/review", "^1"), ("org.example/style", "*")]);
     insta::assert_snapshot!(shown(&world, 80, &["install"]).rows(&world), @r"
     error: no version of org.example/lint satisfies everything that requires it
-      world (this project) requires org.example/review ^1
+      world (yours) requires org.example/review ^1
         org.example/review 1.1.0 requires org.example/lint ^1
-      world (this project) requires org.example/style *
+      world (yours) requires org.example/style *
         org.example/style 3.0.0 requires org.example/lint ^2
       the versions there are, and what rules each of them out:
         2.0.0         not ^1, which org.example/review 1.1.0 requires
@@ -301,16 +301,18 @@ fn a_conflict_can_be_followed() {
       other versions of org.example/review do not help either
     hint: change or remove one of these requirements in vibe.toml: org.example/revie
     w ^1, org.example/style *
+    hint: or let one source of org.example/lint count whatever others require, by an
+     `[[override]]` of it in the project's vibe.toml
     ");
     insta::assert_snapshot!(shown(&world, 40, &["install"]).rows(&world), @r"
     error: no version of org.example/lint sa
     tisfies everything that requires it
-      world (this project) requires org.exam
-    ple/review ^1
+      world (yours) requires org.example/rev
+    iew ^1
         org.example/review 1.1.0 requires or
     g.example/lint ^1
-      world (this project) requires org.exam
-    ple/style *
+      world (yours) requires org.example/sty
+    le *
         org.example/style 3.0.0 requires org
     .example/lint ^2
       the versions there are, and what rules
@@ -324,6 +326,10 @@ fn a_conflict_can_be_followed() {
     hint: change or remove one of these requ
     irements in vibe.toml: org.example/revie
     w ^1, org.example/style *
+    hint: or let one source of org.example/l
+    int count whatever others require, by an
+     `[[override]]` of it in the project's v
+    ibe.toml
     ");
 }
 
@@ -336,14 +342,14 @@ fn a_misspelt_package_is_met_with_those_there_are() {
     world.require(&[("org.example/lnit", "*")]);
     insta::assert_snapshot!(shown(&world, 80, &["install"]).text(&world), @r"
     error: there is no package org.example/lnit
-      world (this project) requires org.example/lnit *
+      world (yours) requires org.example/lnit *
     hint: did you mean org.example/lint?
     [exit 1]
     ");
     world.require(&[("com.other/lint", "*")]);
     insta::assert_snapshot!(shown(&world, 80, &["install"]).text(&world), @r"
     error: there is no package com.other/lint
-      world (this project) requires com.other/lint *
+      world (yours) requires com.other/lint *
     hint: packages of that name in other groups: org.example/lint
     hint: no `[[registry]]` in vibe.toml has it; add one that has, or install a directory: vibe install path:DIR
     [exit 1]
@@ -351,7 +357,7 @@ fn a_misspelt_package_is_met_with_those_there_are() {
     world.require(&[("org.exmaple/review", "*")]);
     insta::assert_snapshot!(shown(&world, 80, &["install"]).text(&world), @r"
     error: there is no package org.exmaple/review
-      world (this project) requires org.exmaple/review *
+      world (yours) requires org.exmaple/review *
     hint: the group org.example has: lint, style
     hint: no `[[registry]]` in vibe.toml has it; add one that has, or install a directory: vibe install path:DIR
     [exit 1]
@@ -366,7 +372,7 @@ fn a_version_that_is_not_there_is_met_with_those_there_are() {
     world.require(&[("org.example/lint", "^1.1")]);
     insta::assert_snapshot!(shown(&world, 80, &["install"]).text(&world), @r"
     error: no version of org.example/lint satisfies ^1.1
-      world (this project) requires org.example/lint ^1.1
+      world (yours) requires org.example/lint ^1.1
       the versions there are: 1.1.0-rc.1, 1.0.0
       a prerelease is only taken where a requirement names it, as `^1.1.0-rc.1` does
     hint: in vibe.toml, require a version that there is, as `^1.0.0` does

@@ -14,6 +14,8 @@ use crate::render::cut;
 const TICK: Duration = Duration::from_millis(100);
 /// What is done sooner shows no progress: a line that comes and goes only flickers.
 const DELAY: Duration = Duration::from_millis(150);
+/// What is shown before anything is said.
+const WORKING: &str = "working";
 /// The width of a terminal that does not say how wide it is.
 const USUAL_WIDTH: usize = 80;
 /// Columns that the line leaves free at its end, where a terminal shows the `^C` of whoever
@@ -30,7 +32,7 @@ pub(crate) struct Progress {
 }
 
 /// What is being done.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Said {
     text: String,
     /// Since when, where that is shown.
@@ -40,7 +42,10 @@ struct Said {
 impl Progress {
     /// Progress on standard error if `is_shown`.
     pub(crate) fn new(is_shown: bool) -> Self {
-        let said = Arc::<Mutex<Said>>::default();
+        let said = Arc::new(Mutex::new(Said {
+            text: WORKING.to_owned(),
+            since: None,
+        }));
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let progress = Self {
             bar: bar.with_style(style(said.clone())),
@@ -219,7 +224,7 @@ mod tests {
     fn progress_that_nobody_sees_takes_nothing() {
         let progress = Progress::new(false);
         progress.say("x".to_owned());
-        assert_eq!(lock(&progress.said).text, "");
+        assert_eq!(lock(&progress.said).text, WORKING);
         let mut written = false;
         progress.above(|| written = true);
         progress.clear();

@@ -22,7 +22,7 @@ pub(crate) fn hints(error: &Unsolved, known: &[PackageId], paste: &Paste) -> Vec
         Trouble::NoVersion {
             newest, prerelease, ..
         } => no_version(newest.as_ref().or(prerelease.as_ref())),
-        Trouble::Conflict { asked, .. } => conflict(asked),
+        Trouble::Conflict { package, asked } => conflict(package, asked),
     }
 }
 
@@ -45,7 +45,7 @@ fn no_version(there_is: Option<&Version>) -> Vec<String> {
     told.into_iter().collect()
 }
 
-fn conflict<C: ToString>(asked: &[(PackageId, C)]) -> Vec<String> {
+fn conflict<C: ToString>(package: &PackageId, asked: &[(PackageId, C)]) -> Vec<String> {
     let shown = asked.iter().take(REQUIREMENTS_SHOWN);
     let shown: Vec<String> = shown
         .map(|(package, constraint)| format!("{package} {}", constraint.to_string()))
@@ -59,9 +59,13 @@ fn conflict<C: ToString>(asked: &[(PackageId, C)]) -> Vec<String> {
         [_] => "this requirement",
         _ => "one of these requirements",
     };
-    vec![format!(
-        "change or remove {one} in vibe.toml: {listed}{more}"
-    )]
+    vec![
+        format!("change or remove {one} in vibe.toml: {listed}{more}"),
+        format!(
+            "or let one source of {package} count whatever others require, by an `[[override]]` of \
+             it in the project's vibe.toml"
+        ),
+    ]
 }
 
 #[cfg(test)]
@@ -125,20 +129,14 @@ mod tests {
             package: id("a.b/c"),
             asked: asked(count),
         };
-        check(
-            conflict(1),
-            &["change or remove this requirement in vibe.toml: a.b/p0 ^1"],
-        );
-        check(
-            conflict(2),
-            &["change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1"],
-        );
-        check(
-            conflict(8),
-            &[
-                "change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1, \
-                 a.b/p2 ^1, a.b/p3 ^1, a.b/p4 ^1, a.b/p5 ^1 and 2 more",
-            ],
-        );
+        let or = "or let one source of a.b/c count whatever others require, by an `[[override]]` of \
+                  it in the project's vibe.toml";
+        let one = "change or remove this requirement in vibe.toml: a.b/p0 ^1";
+        check(conflict(1), &[one, or]);
+        let two = "change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1";
+        check(conflict(2), &[two, or]);
+        let many = "change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1, \
+                    a.b/p2 ^1, a.b/p3 ^1, a.b/p4 ^1, a.b/p5 ^1 and 2 more";
+        check(conflict(8), &[many, or]);
     }
 }

@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(
             told.facts[..2],
             [
-                "hello (this project) requires a.b/x ^1",
+                "hello (yours) requires a.b/x ^1",
                 "  a.b/x 1.0.0 requires a.b/y *"
             ]
         );

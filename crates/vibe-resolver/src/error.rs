@@ -146,7 +146,7 @@ impl fmt::Display for Conflict {
 /// says.
 fn lines(chain: &Chain, last: Says) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut subject = format!("{} (this project)", escape(&chain.root));
+    let mut subject = format!("{} (yours)", escape(&chain.root));
     let mut indent = 2;
     for step in &chain.steps {
         let (package, constraint) = (&step.package, &step.constraint);
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(
             lines(&chain, Says::Refuses),
             [
-                "  hel\\x1Blo (this project) requires org.a/x *",
+                "  hel\\x1Blo (yours) requires org.a/x *",
                 "    org.a/x 1.0.0 conflicts with org.c/z ^1"
             ]
         );

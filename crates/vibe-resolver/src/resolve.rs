@@ -369,9 +369,9 @@ mod tests {
             ],
             "a ^1, b ^2, core >=1.1, d *",
             "no version of org.example/core satisfies everything that requires it
-  hello (this project) requires org.example/a ^1
+  hello (yours) requires org.example/a ^1
     org.example/a 1.2.0 requires org.example/core ^1
-  hello (this project) requires org.example/b ^2
+  hello (yours) requires org.example/b ^2
     org.example/b 2.0.0 requires org.example/c *
       org.example/c 1.5.0 requires org.example/core ^2
   the versions there are, and what rules each of them out:
@@ -387,9 +387,9 @@ mod tests {
             &["a 1.0.0: !b ^1, !b ^5", "b 1.0.0:", "c 1.0.0: b ^1"],
             "a *, c *",
             "no version of org.example/b satisfies all that is said of it
-  hello (this project) requires org.example/c *
+  hello (yours) requires org.example/c *
     org.example/c 1.0.0 requires org.example/b ^1
-  hello (this project) requires org.example/a *
+  hello (yours) requires org.example/a *
     org.example/a 1.0.0 conflicts with org.example/b ^1
   the versions there are, and what rules each of them out:
     1.0.0  ^1, with which org.example/a 1.0.0 conflicts",
@@ -402,7 +402,7 @@ mod tests {
             &["a 1.0.0: a ^2", "a 2.0.0: a ^1"],
             "a *",
             "no version of org.example/a satisfies everything that requires it
-  hello (this project) requires org.example/a *
+  hello (yours) requires org.example/a *
     org.example/a 2.0.0 requires org.example/a ^1
     org.example/a 1.0.0 requires org.example/a ^2
   the versions there are, and what rules each of them out:
@@ -418,8 +418,8 @@ mod tests {
             &["a 1.0.0: b ^2", "b 1.0.0:", "b 2.0.0:", "b 2.1.0-rc.1:"],
             "a *, b ^1",
             "no version of org.example/b satisfies everything that requires it
-  hello (this project) requires org.example/b ^1
-  hello (this project) requires org.example/a *
+  hello (yours) requires org.example/b ^1
+  hello (yours) requires org.example/a *
     org.example/a 1.0.0 requires org.example/b ^2
   the versions there are, and what rules each of them out:
     2.1.0-rc.1  a prerelease, which is only taken where a requirement names it
@@ -434,7 +434,7 @@ mod tests {
             &["a 1.0.0: nothing ^1"],
             "a ^1",
             "there is no package org.example/nothing
-  hello (this project) requires org.example/a ^1
+  hello (yours) requires org.example/a ^1
     org.example/a 1.0.0 requires org.example/nothing ^1",
         );
     }
@@ -445,7 +445,7 @@ mod tests {
             &["a 1.0.0: b ^2", "b 1.0.0:", "b 2.0.0-rc.1:"],
             "a ^1",
             "no version of org.example/b satisfies ^2
-  hello (this project) requires org.example/a ^1
+  hello (yours) requires org.example/a ^1
     org.example/a 1.0.0 requires org.example/b ^2
   the versions there are: 2.0.0-rc.1, 1.0.0
   a prerelease is only taken where a requirement names it, as `^2.0.0-rc.1` does",
