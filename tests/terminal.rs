@@ -264,6 +264,15 @@ fn lines_of_packages_fit_the_terminal() {
     tall hooks in [time]
     ");
     insta::assert_snapshot!(shown(&world, 40, &["install"]).rows(&world), @"nothing to do: 2 packages are up to date");
+    insta::assert_snapshot!(shown(&world, 76, &["list"]).rows(&world), @r"
+    com.a-company-with-a-long-name/code-review-assistant  12.10.3  copy  3 files
+    org.example/lint                                      1.0.0    copy  2 files
+    ");
+    insta::assert_snapshot!(shown(&world, 40, &["list"]).rows(&world), @r"
+    com.a-company-with-a-long-name/code-revi
+    ew-assistant  12.10.3  copy
+    org.example/lint  1.0.0  copy
+    ");
     std::fs::write(lint_slot(&world, "1.0.0").join("lint.md"), "x").unwrap();
     let repaired = shown(&world, 80, &["verify", "--repair"]);
     insta::assert_snapshot!(repaired.rows(&world), @r"

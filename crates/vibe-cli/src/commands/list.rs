@@ -14,5 +14,5 @@ pub(super) fn run(app: &App<'_>, arguments: &ListArguments) -> Result<Answer, Us
         return Answer::view(&items, render::items::text(&items));
     }
     let packages = vibe_install::list(&context, packages).map_err(|error| app.error(&error))?;
-    Answer::view(&packages, render::list::text(&packages))
+    Answer::view(&packages, render::list::text(&packages, app.width))
 }

@@ -18,7 +18,7 @@ pub(super) fn run(app: &App<'_>, arguments: &OutdatedArguments) -> Result<Answer
     };
     let report =
         vibe_install::outdated(&app.context(), &request).map_err(|error| app.error(&error))?;
-    let mut answer = Answer::view(&report, render::outdated::text(&report))?;
+    let mut answer = Answer::view(&report, render::outdated::text(&report, app.width))?;
     if let Some((first, others)) = report.failures.split_first() {
         answer.failures.push(told(app, first, others.len()));
         answer.exit_code = exit_code::FAILED;

@@ -3,15 +3,18 @@
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_install::{PackageSummary, PhaseSummary};
 
-use super::{columns, count};
+use super::{Spare, columns_within, count};
 
-/// One line for each package, with what is not as it should be.
-pub(crate) fn text(packages: &[PackageSummary]) -> String {
+/// What a narrow terminal does without: the number of files.
+const SPARE: [Spare; 1] = [Spare::Whole(3)];
+
+/// One line for each package, with what is not as it should be, for a terminal of that width.
+pub(crate) fn text(packages: &[PackageSummary], width: Option<usize>) -> String {
     if packages.is_empty() {
         return "no packages are installed\n".to_owned();
     }
     let rows: Vec<Vec<String>> = packages.iter().map(cells).collect();
-    columns(&rows).join("\n") + "\n"
+    columns_within(&rows, width, &SPARE).join("\n") + "\n"
 }
 
 fn cells(package: &PackageSummary) -> Vec<String> {
@@ -77,7 +80,7 @@ mod tests {
         known.upstream = Some("https://host/them/repo".to_owned());
         let mut unknown = package("org.example/b", "1.0.0");
         unknown.bridge = true;
-        let text = text(&[known, unknown]);
+        let text = text(&[known, unknown], None);
         let ends: Vec<&str> = text.lines().filter_map(|l| l.rsplit("  ").next()).collect();
         assert_eq!(ends, ["bridge to https://host/them/repo", "bridge"]);
     }
@@ -95,12 +98,12 @@ mod tests {
         let mut unread = package("org.example/z", "1.0.0");
         unread.files = None;
         assert_eq!(
-            text(&[open, absent, unread]),
+            text(&[open, absent, unread], None),
             "org.example/a     1.0.0   copy           2 files  post-install owed
 org.example/long  10.0.0  not installed
 org.example/z     1.0.0   copy
 "
         );
-        assert_eq!(text(&[]), "no packages are installed\n");
+        assert_eq!(text(&[], None), "no packages are installed\n");
     }
 }

@@ -4,7 +4,10 @@ use vibe_core::text::escape;
 use vibe_install::{OutdatedReport, OutdatedRow};
 
 use super::list::open_phases;
-use super::{columns, count};
+use super::{Spare, columns_within, count};
+
+/// What a narrow terminal does without, or has a part of: the source.
+const SPARE: [Spare; 1] = [Spare::Part(4)];
 
 /// What is shown of a commit.
 const COMMIT_DIGITS: usize = 8;
@@ -12,8 +15,8 @@ const COMMIT_DIGITS: usize = 8;
 /// What stands where something is not known.
 const UNKNOWN: &str = "-";
 
-/// A table with one line for each package.
-pub(crate) fn text(report: &OutdatedReport) -> String {
+/// A table with one line for each package, for a terminal of that width.
+pub(crate) fn text(report: &OutdatedReport, width: Option<usize>) -> String {
     if report.rows.is_empty() {
         return match report.packages {
             0 => "no packages are installed\n".to_owned(),
@@ -25,7 +28,7 @@ pub(crate) fn text(report: &OutdatedReport) -> String {
     let rows: Vec<Vec<String>> = std::iter::once(heading)
         .chain(report.rows.iter().map(cells))
         .collect();
-    columns(&rows).join("\n") + "\n"
+    columns_within(&rows, width, &SPARE).join("\n") + "\n"
 }
 
 fn cells(row: &OutdatedRow) -> Vec<String> {
@@ -126,7 +129,7 @@ mod tests {
             ..OutdatedReport::default()
         };
         assert_eq!(
-            text(&report),
+            text(&report, None),
             "\
 package               current           compatible        latest            source
 org.example/a         1.0.0             1.1.0             2.0.0             dir+../registry
@@ -144,7 +147,10 @@ org.example/unneeded  1.0.0             removed           -                 dir+
             packages,
             ..OutdatedReport::default()
         };
-        assert_eq!(text(&packages(0)), "no packages are installed\n");
-        assert_eq!(text(&packages(2)), "nothing newer is known of 2 packages\n");
+        assert_eq!(text(&packages(0), None), "no packages are installed\n");
+        assert_eq!(
+            text(&packages(2), None),
+            "nothing newer is known of 2 packages\n"
+        );
     }
 }
