@@ -444,13 +444,12 @@ fn a_flagged_post_install_shows_its_output_once_and_what_becomes_of_it() {
     insta::assert_snapshot!(shown.text(&world), @r"
     org.example/core post-install | core
     org.example/lint post-install | building
-    + org.example/core  1.0.0  copy  2 files
+    + org.example/core  1.0.0           copy  2 files
         post-install  hooks/post-install.sh  failed (exit 1)  [time]
-    - org.example/lint  1.0.0
-    + org.example/lint  1.1.0  copy  3 files  1.0.0 was installed
+    ~ org.example/lint  1.0.0 -> 1.1.0  copy  3 files
         post-install  hooks/post-install.sh  failed (exit 3)  [time]
     wrote vibe.toml
-    installed 2 packages, 5 files, removed 1 package, ran 2 install hooks in [time]
+    installed 1 package, updated 1 package, 5 files, ran 2 install hooks in [time]
     warning: the post-install script of org.example/core 1.0.0 failed (exit 1); the package is installed, and the next install runs the script again
       | core
       log: vibedeps/.state/runs/[run]/org.example.core.post-install.log

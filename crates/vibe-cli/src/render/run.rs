@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::Style;
 use vibe_core::SlotName;
 use vibe_core::hook::PhaseState;
-use vibe_core::plan::{CheckOut, FileChange, SlotReason, Step};
+use vibe_core::plan::{CheckOut, FileChange, Place, SlotReason, Step};
 use vibe_core::text::escape;
 use vibe_install::wording::reason;
 use vibe_install::{HookOutcome, HookRecord, RunReport};
@@ -105,12 +105,14 @@ fn package_lines(report: &RunReport, view: &View) -> Vec<String> {
 fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<'a>> {
     let slot = step.slot();
     let (style, sign, cells, details) = match step {
-        Step::Place(step) => (
-            ADDED,
-            "+",
-            placed_cells(slot, report, step.files, &step.because),
-            Vec::new(),
-        ),
+        Step::Place(step) => {
+            let (style, sign) = match step.because {
+                SlotReason::Version { .. } => (CHANGED, "~"),
+                _ => (ADDED, "+"),
+            };
+            let cells = placed_cells(slot, report, step.files, &step.because);
+            (style, sign, cells, Vec::new())
+        }
         Step::Refresh(step) => {
             let cells = placed_cells(slot, report, step.files, &step.because);
             (
@@ -123,6 +125,8 @@ fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<
                     .collect(),
             )
         }
+        // The line of the version that took its place says so.
+        Step::Remove(step) if step.kept.is_empty() && is_replaced(report, slot) => return None,
         Step::Remove(step) => {
             let kept = |path: &String| format!("kept {}", escape(path));
             (
@@ -149,6 +153,18 @@ fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<
         sign,
         cells,
         details,
+    })
+}
+
+/// Whether another version of the package of `slot` was placed instead.
+fn is_replaced(report: &RunReport, slot: &SlotName) -> bool {
+    report.done.iter().any(|step| match step {
+        Step::Place(Place {
+            slot: placed,
+            because: SlotReason::Version { from },
+            ..
+        }) => placed.package() == slot.package() && Some(from.as_str()) == slot.version(),
+        _ => false,
     })
 }
 
@@ -188,9 +204,11 @@ fn placed_cells(
     let mut cells = id_cells(slot);
     cells.push(package.map_or("", |package| package.link_mode).to_owned());
     cells.push(count(files, "file"));
-    // A slot that is made anew says enough by its sign, also in a clone that has only the lock.
-    if !matches!(because, SlotReason::New | SlotReason::Missing) {
-        cells.push(escape(&reason(because)));
+    match because {
+        // A slot that is made anew says enough by its sign, also in a clone that has only the lock.
+        SlotReason::New | SlotReason::Missing => {}
+        SlotReason::Version { from } => cells[1].insert_str(0, &format!("{} -> ", escape(from))),
+        _ => cells.push(escape(&reason(because))),
     }
     cells
 }
@@ -286,11 +304,14 @@ fn summary(report: &RunReport, elapsed: Duration) -> String {
 }
 
 fn summary_parts(report: &RunReport) -> Vec<String> {
-    let (mut installed, mut refreshed, mut removed, mut files) = (0, 0, 0, 0);
+    let (mut installed, mut updated, mut refreshed, mut removed, mut files) = (0, 0, 0, 0, 0);
     for step in &report.done {
         match step {
             Step::Place(step) => {
-                installed += 1;
+                match step.because {
+                    SlotReason::Version { .. } => updated += 1,
+                    _ => installed += 1,
+                }
                 files += step.files;
             }
             Step::Refresh(step) => {
@@ -299,6 +320,7 @@ fn summary_parts(report: &RunReport) -> Vec<String> {
             }
             Step::CheckOut(step) if is_new_clone(&step.because) => installed += 1,
             Step::CheckOut(_) => refreshed += 1,
+            Step::Remove(step) if is_replaced(report, &step.slot) => {}
             Step::Remove(_) | Step::RemoveClone(_) => removed += 1,
             Step::Keep(_) | Step::KeepClone(_) | Step::RunHook(_) => {}
         }
@@ -319,6 +341,7 @@ fn summary_parts(report: &RunReport) -> Vec<String> {
         .count();
     let deeds = [
         ("installed", installed),
+        ("updated", updated),
         ("refreshed", refreshed),
         ("removed", removed),
     ];
@@ -328,7 +351,8 @@ fn summary_parts(report: &RunReport) -> Vec<String> {
         .map(|(deed, packages)| format!("{deed} {}", count(packages, "package")))
         .collect();
     if placed_files {
-        let place = usize::from(installed > 0) + usize::from(refreshed > 0);
+        let place = [installed, updated, refreshed];
+        let place = place.iter().filter(|packages| **packages > 0).count();
         parts.insert(place, count(files, "file"));
     }
     if ran > 0 {
@@ -439,7 +463,7 @@ mod tests {
                 keep,
                 refresh("org.example/lint"),
                 place("org.example/new", 1, SlotReason::New),
-                place("org.example/a", 3, moved.clone()),
+                place("org.example/a", 3, moved),
                 remove("org.example/a", "0.9.0"),
             ],
             packages: vec![
@@ -448,16 +472,16 @@ mod tests {
             ],
             ..RunReport::default()
         };
-        let (moved, drift) = (reason(&moved), reason(&SlotReason::Drift { files: 1 }));
+        let drift = reason(&SlotReason::Drift { files: 1 });
         let expected = format!(
             "- org.example/a     0.9.0
     kept mine.txt
-+ org.example/a     1.0.0  copy  3 files   {moved}
-~ org.example/lint  1.0.0  copy  12 files  {drift}
+~ org.example/a     0.9.0 -> 1.0.0  copy  3 files
+~ org.example/lint  1.0.0           copy  12 files  {drift}
     set aside a.txt as a.txt.vibe-kept
     restored b.txt
-+ org.example/new   1.0.0        1 file
-installed 2 packages, refreshed 1 package, 6 files, removed 1 package in 250ms
++ org.example/new   1.0.0                 1 file
+installed 1 package, updated 1 package, refreshed 1 package, 6 files in 250ms
 "
         );
         assert_eq!(shown(&report, false), expected);
