@@ -10,6 +10,7 @@ use crate::git_url::RemoteUrl;
 use crate::hook::{Phase, Reset};
 use crate::identifier::{Group, Name, PackageId};
 use crate::limits::MANIFEST_BYTES;
+use crate::member_pattern::{MemberPattern, MemberPatternError};
 use crate::relative_path::RelPath;
 use crate::text::nearest;
 use crate::version::{Constraint, Version};
@@ -180,8 +181,8 @@ pub struct Item {
 /// `[workspace]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workspace {
-    /// `members`, globs.
-    pub members: Vec<String>,
+    /// `members`.
+    pub members: Vec<MemberPattern>,
     /// `[workspace.versions]`.
     pub versions: BTreeMap<String, Constraint>,
 }
@@ -709,13 +710,13 @@ fn read_workspace(
 }
 
 /// A pattern of directories below the workspace.
-fn read_member(field: &Field<'_>) -> Result<String, Diagnostic> {
-    let member = field.argument()?;
-    let leaves = member.starts_with('/') || member.contains(['\\', ':']);
-    if leaves || member.split('/').any(|component| component == "..") {
-        return Err(field.wrong("a relative path with forward slashes below the workspace"));
-    }
-    Ok(member.to_owned())
+fn read_member(field: &Field<'_>) -> Result<MemberPattern, Diagnostic> {
+    field.argument()?.parse().map_err(|error| match error {
+        MemberPatternError::Leaves(_) => {
+            field.wrong("a relative path with forward slashes below the workspace")
+        }
+        malformed @ MemberPatternError::Malformed { .. } => field.error(malformed.to_string()),
+    })
 }
 
 fn read_requires(
@@ -1336,7 +1337,7 @@ packages = ["a/b", "flow:a/c@^1"]
     fn a_workspace_is_read_with_its_versions() {
         let manifest = own("[workspace]\nmembers = [\"packages/*\"]\nversions.core = \"^0.3\"\n");
         let workspace = manifest.workspace.unwrap();
-        assert_eq!(workspace.members, ["packages/*"]);
+        assert_eq!(workspace.members, ["packages/*".parse().unwrap()]);
         let versions = [("core".to_owned(), "^0.3".parse().unwrap())];
         assert_eq!(workspace.versions, versions.into_iter().collect());
         assert_eq!(own("[workspace]\n").workspace, Some(Workspace::default()));
