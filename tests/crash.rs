@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use crate::support::{
-    LOGGED, command, committed, hook_log, knows_process, lines, read, run, signal, slot, start,
-    strace, strace_works, vibe, wait, wait_until,
+    LOGGED, command, committed, hook_log, knows_process, lines, read, rename_in, run, signal, slot,
+    start, strace, strace_works, vibe, wait, wait_until,
 };
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
@@ -216,11 +216,7 @@ fn struck(world: &World, arguments: &[&str], options: &[&str]) -> Command {
 fn rename_of(target: &str) -> usize {
     let world = fixture(None);
     run(&mut struck(&world, &["install"], &["-e", "trace=/^rename"])).expect(0);
-    let calls = lines(world.home().join("calls"));
-    let renames = calls.iter().filter(|line| line.contains(" rename"));
-    let end = format!("/{target}\"");
-    let before = renames.take_while(|line| !line.split(')').next().unwrap().ends_with(&end));
-    before.filter(|line| !line.contains("resumed")).count() + 1
+    rename_in(&world.home().join("calls"), target)
 }
 
 /// Strikes an install of the fixture as it brings `target` into being.

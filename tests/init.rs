@@ -145,3 +145,27 @@ fn a_dry_run_starts_no_project_and_says_so() {
         .expect(0)
         .stdout_has("started a project in ");
 }
+
+#[test]
+fn a_start_inside_a_workspace_says_where_that_does_not_include_it() {
+    let world = World::new();
+    world.write("vibe.toml", "[workspace]\nmembers = [\"packages/*\"]\n");
+    for (directory, is_told) in [("packages/in", false), ("apart/out", true)] {
+        let started = vibe(&world, &["init", directory]).expect(0);
+        let text = format!(
+            "note: the workspace {} does not include it: `members` there says what belongs to it\n",
+            world.project().display()
+        );
+        assert_eq!(
+            started.stderr.contains(&text),
+            is_told,
+            "{}",
+            started.stderr
+        );
+        vibe(
+            &world,
+            &["init", "--package", &format!("{directory}-package")],
+        )
+        .expect(0);
+    }
+}

@@ -69,6 +69,8 @@ mod nothing_to_do;
 #[cfg(unix)]
 mod outdated;
 mod output;
+#[cfg(unix)]
+mod overrides;
 mod ownership;
 #[cfg(unix)]
 mod pasting;
@@ -87,3 +89,5 @@ mod uninstall;
 mod verify;
 mod waiting;
 mod why;
+#[cfg(unix)]
+mod workspace;

@@ -408,3 +408,13 @@ pub fn strace(command: &Command, log: &Path, options: &[&str]) -> Command {
     strace.args(["-f", "-qq", "-o"]).arg(log).args(options);
     started_by(strace, command)
 }
+
+/// Which of the renames in the `log` of [`strace`] brings a path into being that ends in `target`.
+#[cfg(target_os = "linux")]
+pub fn rename_in(log: &Path, target: &str) -> usize {
+    let calls = lines(log);
+    let renames = calls.iter().filter(|line| line.contains(" rename"));
+    let end = format!("/{target}\"");
+    let before = renames.take_while(|line| !line.split(')').next().unwrap().ends_with(&end));
+    before.filter(|line| !line.contains("resumed")).count() + 1
+}

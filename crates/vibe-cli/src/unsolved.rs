@@ -1,7 +1,8 @@
 //! What helps where the requirements have no solution.
 
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::{PackageId, Version};
-use vibe_install::{Trouble, Unsolved};
+use vibe_install::{Asked, Trouble, Unsolved};
 
 use crate::near::{did_you_mean, relatives};
 use crate::paste::Paste;
@@ -20,8 +21,11 @@ pub(crate) fn hints(error: &Unsolved, known: &[PackageId], paste: &Paste) -> Vec
             "{by} {version} cannot be had so: require another version of it, or tell its maintainers"
         )],
         Trouble::NoVersion {
-            newest, prerelease, ..
-        } => no_version(newest.as_ref().or(prerelease.as_ref())),
+            manifest,
+            newest,
+            prerelease,
+            ..
+        } => no_version(manifest, newest.as_ref().or(prerelease.as_ref())),
         Trouble::Conflict { package, asked } => conflict(package, asked),
     }
 }
@@ -38,18 +42,28 @@ fn unknown(package: &PackageId, known: &[PackageId], paste: &Paste) -> Vec<Strin
     relatives.into_iter().chain([elsewhere]).collect()
 }
 
-fn no_version(there_is: Option<&Version>) -> Vec<String> {
+fn no_version(manifest: &str, there_is: Option<&Version>) -> Vec<String> {
     let told = there_is.map(|version| {
-        format!("in vibe.toml, require a version that there is, as `^{version}` does")
+        format!("in {manifest}, require a version that there is, as `^{version}` does")
     });
     told.into_iter().collect()
 }
 
-fn conflict<C: ToString>(package: &PackageId, asked: &[(PackageId, C)]) -> Vec<String> {
+fn conflict(package: &PackageId, asked: &[Asked]) -> Vec<String> {
+    let is_root = |asked: &Asked| asked.manifest == MANIFEST_NAME;
+    // Where all are of the root's manifest, that is said once.
+    let is_one = asked.iter().all(is_root);
     let shown = asked.iter().take(REQUIREMENTS_SHOWN);
     let shown: Vec<String> = shown
-        .map(|(package, constraint)| format!("{package} {}", constraint.to_string()))
+        .map(|asked| match is_one {
+            true => format!("{} {}", asked.package, asked.constraint),
+            false => format!(
+                "{} {} in {}",
+                asked.package, asked.constraint, asked.manifest
+            ),
+        })
         .collect();
+    let place = if is_one { " in vibe.toml" } else { "" };
     let more = match asked.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -60,7 +74,7 @@ fn conflict<C: ToString>(package: &PackageId, asked: &[(PackageId, C)]) -> Vec<S
         _ => "one of these requirements",
     };
     vec![
-        format!("change or remove {one} in vibe.toml: {listed}{more}"),
+        format!("change or remove {one}{place}: {listed}{more}"),
         format!(
             "or let one source of {package} count whatever others require, by an `[[override]]` of \
              it in the project's vibe.toml"
@@ -72,7 +86,6 @@ fn conflict<C: ToString>(package: &PackageId, asked: &[(PackageId, C)]) -> Vec<S
 mod tests {
     use super::*;
     use crate::render::testing::id;
-    use vibe_core::Constraint;
 
     fn check(trouble: Trouble, expected: &[&str]) {
         let error = Unsolved {
@@ -106,6 +119,7 @@ mod tests {
             Trouble::NoVersion {
                 package: id("a.b/c"),
                 required_by: by.map(|by| (id(by), version("1.0.0"))),
+                manifest: "vibe.toml".to_owned(),
                 newest: newest.map(version),
                 prerelease: prerelease.map(version),
             }
@@ -121,16 +135,25 @@ mod tests {
 
     #[test]
     fn a_conflict_names_the_requirements_of_the_project_that_lead_there() {
-        let asked = |count: usize| -> Vec<(PackageId, Constraint)> {
-            let of = |n| (id(&format!("a.b/p{n}")), "^1".parse().unwrap());
-            (0..count).map(of).collect()
+        let of = |manifest: &str, n: usize| Asked {
+            manifest: manifest.to_owned(),
+            package: id(&format!("a.b/p{n}")),
+            constraint: "^1".parse().unwrap(),
         };
+        let asked = |count: usize| (0..count).map(|n| of("vibe.toml", n)).collect();
+        let members = Trouble::Conflict {
+            package: id("a.b/c"),
+            asked: vec![of("vibe.toml", 0), of("m/vibe.toml", 0)],
+        };
+        let told = "change or remove one of these requirements: a.b/p0 ^1 in vibe.toml, a.b/p0 ^1 \
+                    in m/vibe.toml";
+        let or = "or let one source of a.b/c count whatever others require, by an `[[override]]` of \
+                  it in the project's vibe.toml";
+        check(members, &[told, or]);
         let conflict = |count| Trouble::Conflict {
             package: id("a.b/c"),
             asked: asked(count),
         };
-        let or = "or let one source of a.b/c count whatever others require, by an `[[override]]` of \
-                  it in the project's vibe.toml";
         let one = "change or remove this requirement in vibe.toml: a.b/p0 ^1";
         check(conflict(1), &[one, or]);
         let two = "change or remove one of these requirements in vibe.toml: a.b/p0 ^1, a.b/p1 ^1";

@@ -14,6 +14,7 @@ use vibe_core::text::{escape, nearest, shell_quote};
 use vibe_install::{
     BLOCK_BEGIN, BLOCK_END, EditError, FetchError, GitError, Guard, HookRecord, InstallError,
     ProjectedFault, PublishError, PublishingError, ReadError, SlotError, StoreError,
+    WorkspaceError,
 };
 
 use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL, USAGE};
@@ -156,6 +157,7 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
     match error {
         InstallError::NoProject { .. } | InstallError::NoStart { .. } => ("no-project", USAGE),
         InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
+        InstallError::Workspace(_) => ("workspace", USAGE),
         InstallError::ReadManifest { source } => ("read-manifest", read_code(source, USAGE)),
         InstallError::Manifest { .. } => ("manifest", USAGE),
         InstallError::ChangedMeanwhile { .. } => ("changed-meanwhile", FAILED),
@@ -173,8 +175,9 @@ fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::NoLock { .. } => ("no-lock", FAILED),
         InstallError::LockOutOfDate { .. } => ("lock-out-of-date", OUT_OF_DATE),
         InstallError::LockedAddition { .. } => ("locked-addition", OUT_OF_DATE),
-        InstallError::PreciseRefused { .. } => ("precise", USAGE),
-        InstallError::PreciseOfOne { .. } => ("precise", USAGE),
+        InstallError::PreciseRefused { .. } | InstallError::PreciseOfOne { .. } => {
+            ("precise", USAGE)
+        }
         InstallError::PreciseBuild { .. } => ("precise", FAILED),
         InstallError::Unwritable { .. } => ("unwritable", USAGE),
         InstallError::NoVersionTags { .. } => ("no-version-tags", FAILED),
@@ -381,6 +384,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::NoName { .. }
         | InstallError::ReadManifest { .. }
         | InstallError::NotYet { .. } => start_hint(error, paste),
+        InstallError::Workspace(error) => Some(workspace_hint(error)),
         InstallError::ReadLock { .. }
         | InstallError::LockText { .. }
         | InstallError::NoLock { .. }
@@ -478,7 +482,14 @@ fn start_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::NoStart { .. } => {
             Some("name a directory that is there with --project".to_owned())
         }
-        InstallError::PackageIsNoProject { path } => {
+        InstallError::PackageIsNoProject {
+            workspace: Some(workspace),
+            ..
+        } => Some(format!(
+            "the workspace {} does not include it: add it to `members` there",
+            escape(&workspace.to_string_lossy())
+        )),
+        InstallError::PackageIsNoProject { path, .. } => {
             let spec = format!("path:{}", path.to_string_lossy());
             let command = Paste::default().line(&["install", &spec]);
             Some(format!(
@@ -548,6 +559,28 @@ fn move_aside(path: &Path) -> String {
     format!("mv -- {} {}", shell_quote(&from), shell_quote(&to))
 }
 
+fn workspace_hint(error: &WorkspaceError) -> String {
+    match error {
+        WorkspaceError::Foreign { .. } => {
+            "remove that file, or move the project elsewhere; to use the workspace, make the file \
+             your own"
+                .to_owned()
+        }
+        WorkspaceError::NoSuchMember { .. } => {
+            "correct `members`, or start a project there; a pattern like `packages/*` passes over \
+             directories without a vibe.toml"
+                .to_owned()
+        }
+        WorkspaceError::MemberPath { .. } => {
+            "rename that directory, or leave it out of `members`".to_owned()
+        }
+        WorkspaceError::TooLarge { .. } => "name the members more closely in `members`".to_owned(),
+        WorkspaceError::PublishedVariable { id, dependency, .. } => {
+            format!("publish a version of {id} that states the constraint on {dependency} itself")
+        }
+    }
+}
+
 fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     let install = paste.line(&["install"]);
     match error {
@@ -599,26 +632,7 @@ fn lock_hint(error: &InstallError, paste: &Paste) -> Option<String> {
 
 fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
     match error {
-        InstallError::NotInstalled { id, installed } => Some(
-            did_you_mean(id, installed)
-                .or_else(|| relatives(id, installed))
-                .unwrap_or_else(|| format!("see what is installed: {}", paste.line(&["list"]))),
-        ),
-        InstallError::NotRequired { roots, .. } => Some(not_required_hint(roots, paste)),
-        InstallError::NoSuchPackage { id, known } => {
-            let meant = did_you_mean(id, known).or_else(|| relatives(id, known));
-            Some(meant.unwrap_or_else(|| {
-                "no `[[registry]]` in vibe.toml has it, and vibe.lock has it neither".to_owned()
-            }))
-        }
-        InstallError::NoSuchVersion { id, .. } => Some(format!(
-            "see the versions that there are: {}",
-            paste.line(&["show", id.as_str()])
-        )),
-        InstallError::NoSuchRegistry { name, .. } => Some(format!(
-            "add a `[[registry]]` with the name `{}` to vibe.toml, or take the name out",
-            escape(name)
-        )),
+        InstallError::NoSuchRegistry { name, known, .. } => Some(registry_hint(name, known)),
         InstallError::NotInRegistries { id, .. } => Some(format!(
             "restore it in the registry; or, to choose another version, remove the entry of {id} \
              from vibe.lock and run: {}",
@@ -627,7 +641,11 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::PathSource { id, .. } => {
             Some(format!("correct the path of {id} in vibe.toml"))
         }
-        InstallError::TwoSources { .. } => Some("keep one of them".to_owned()),
+        InstallError::TwoSources { .. } => Some(
+            "keep one of them, or choose one for everybody with an `[[override]]` in the project's \
+             vibe.toml"
+                .to_owned(),
+        ),
         // The place of a package in a repository is no directory.
         InstallError::NotAPackage { path, .. } if !path.is_absolute() => Some(
             "the vibe.toml of a package has `[package]`; name the directory that has one with \
@@ -665,6 +683,34 @@ fn source_hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::Registry { name, .. } => Some(format!(
             "correct the `url` of the registry `{}` in vibe.toml, or mend what is there",
             escape(name)
+        )),
+        _ => package_hint(error, paste),
+    }
+}
+
+/// What helps where a package that was named is not there so.
+fn package_hint(error: &InstallError, paste: &Paste) -> Option<String> {
+    match error {
+        InstallError::NotInstalled { id, installed } => Some(
+            did_you_mean(id, installed)
+                .or_else(|| relatives(id, installed))
+                .unwrap_or_else(|| format!("see what is installed: {}", paste.line(&["list"]))),
+        ),
+        InstallError::NotRequired {
+            id,
+            elsewhere,
+            roots,
+            ..
+        } => Some(not_required_hint(id, elsewhere, roots, paste)),
+        InstallError::NoSuchPackage { id, known } => {
+            let meant = did_you_mean(id, known).or_else(|| relatives(id, known));
+            Some(meant.unwrap_or_else(|| {
+                "no `[[registry]]` in vibe.toml has it, and vibe.lock has it neither".to_owned()
+            }))
+        }
+        InstallError::NoSuchVersion { id, .. } => Some(format!(
+            "see the versions that there are: {}",
+            paste.line(&["show", id.as_str()])
         )),
         _ => None,
     }
@@ -723,7 +769,27 @@ fn git_hint(error: &InstallError, paste: &Paste) -> Option<String> {
 }
 
 /// How a package goes that only others require; `roots` bring it.
-fn not_required_hint(roots: &[PackageId], paste: &Paste) -> String {
+fn registry_hint(name: &str, known: &[String]) -> String {
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "add a `[[registry]]` with the name `{}` to the project's vibe.toml, or take the name \
+             out",
+            escape(name)
+        ),
+    }
+}
+
+fn not_required_hint(
+    id: &PackageId,
+    elsewhere: &[PathBuf],
+    roots: &[PackageId],
+    paste: &Paste,
+) -> String {
+    if let Some(there) = elsewhere.first() {
+        let command = Paste::new(Some(there)).line(&["uninstall", id.as_str()]);
+        return format!("take it out there: {command}");
+    }
     if roots.is_empty() {
         let command = paste.line(&["install"]);
         return format!("an install removes what nothing needs: {command}");
@@ -1004,13 +1070,21 @@ mod tests {
             2,
             "vibe init",
         );
-        let package = InstallError::PackageIsNoProject { path: path.clone() };
+        let package = InstallError::PackageIsNoProject {
+            path: path.clone(),
+            workspace: None,
+        };
         check(
             &package,
             "package-is-no-project",
             2,
             "vibe install 'path:/a b'",
         );
+        let outside = InstallError::PackageIsNoProject {
+            path: path.clone(),
+            workspace: Some("/".into()),
+        };
+        check(&outside, "package-is-no-project", 2, "`members`");
         let directory = InstallError::NotAPackageDirectory { path: path.clone() };
         check(&directory, "not-a-package", 2, "has `[package]`");
         let bare = InstallError::NoPackageManifest { path: path.clone() };
@@ -1180,6 +1254,45 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_with_a_workspace_has_a_remedy() {
+        let path = || PathBuf::from("/a b");
+        let told = |error: WorkspaceError, hint: &str| {
+            check(&InstallError::Workspace(error), "workspace", 2, hint);
+        };
+        told(
+            WorkspaceError::Foreign {
+                path: path(),
+                directory: path(),
+            },
+            "your own",
+        );
+        told(
+            WorkspaceError::NoSuchMember {
+                path: path(),
+                member: "packages/x".to_owned(),
+            },
+            "`packages/*`",
+        );
+        let source = vibe_core::RelPath::new("a:b").unwrap_err();
+        told(WorkspaceError::MemberPath { source }, "rename");
+        told(
+            WorkspaceError::TooLarge {
+                root: path(),
+                what: "more than 3 members".to_owned(),
+            },
+            "more closely",
+        );
+        told(
+            WorkspaceError::PublishedVariable {
+                id: id("org.x/a"),
+                version: version(),
+                dependency: id("org.x/b"),
+            },
+            "on org.x/b itself",
+        );
+    }
+
+    #[test]
     fn a_source_that_does_not_serve_says_what_to_correct() {
         let a = || id("org.example/a");
         let path = || PathBuf::from("/p/vibe.toml");
@@ -1188,8 +1301,16 @@ mod tests {
             path: path(),
             id: a(),
             name: "acme".to_owned(),
+            known: vec!["other".to_owned()],
         };
-        check(&registry, "no-such-registry", 2, "`acme`");
+        check(&registry, "no-such-registry", 2, "the name `acme`");
+        let misspelt = InstallError::NoSuchRegistry {
+            path: path(),
+            id: a(),
+            name: "amce".to_owned(),
+            known: vec!["other".to_owned(), "acme".to_owned()],
+        };
+        check(&misspelt, "no-such-registry", 2, "did you mean `acme`?");
         let absent = InstallError::NotInRegistries {
             id: a(),
             version: version(),
@@ -1228,7 +1349,7 @@ mod tests {
             path: path(),
         };
         check(&in_place, "in-place-needs-git", 2, "\"copy\"");
-        let what = "a `[workspace]`".to_owned();
+        let what = "the foreign dependency org.x/b".to_owned();
         check(
             &InstallError::NotYet { what, path: path() },
             "not-supported",
@@ -1243,9 +1364,24 @@ mod tests {
     }
 
     #[test]
+    fn what_another_member_requires_is_taken_out_there() {
+        let error = InstallError::NotRequired {
+            manifest: vibe_core::RelPath::new("vibe.toml").unwrap(),
+            id: id("org.example/a"),
+            elsewhere: vec![PathBuf::from("/w/m n")],
+            requirers: Vec::new(),
+            roots: Vec::new(),
+        };
+        let command = "vibe --project '/w/m n' uninstall org.example/a";
+        check(&error, "not-required", 1, command);
+    }
+
+    #[test]
     fn what_only_others_require_goes_with_them() {
         let error = |roots: &[&str]| InstallError::NotRequired {
+            manifest: vibe_core::RelPath::new("vibe.toml").unwrap(),
             id: id("org.example/a"),
+            elsewhere: Vec::new(),
             requirers: vec![id("org.example/b")],
             roots: roots.iter().map(|root| id(root)).collect(),
         };

@@ -18,6 +18,11 @@ pub const LOCK_BYTES: u64 = 32 << 20;
 pub const RECORD_BYTES: u64 = 256 << 20;
 /// Bytes of one package's boot text: an agent reads all of it in every session.
 pub const BOOT_BYTES: u64 = 1 << 20;
+/// Members of one workspace: every run reads the manifest of each.
+pub const WORKSPACE_MEMBERS: usize = 10_000;
+/// Entries of directories that are looked at for the members of a workspace: a pattern like `**` may
+/// not walk a whole disk.
+pub const WORKSPACE_ENTRIES: usize = 100_000;
 /// Nesting of arrays and tables in a manifest, so that no parser recurses without end.
 pub const NESTING_DEPTH: usize = 64;
 /// Bytes of all files of one package (the default; configurable).

@@ -53,6 +53,13 @@ pub enum MemberPatternError {
     },
 }
 
+impl Progress {
+    /// Whether nothing that follows can make it a place that the pattern means.
+    pub fn is_lost(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl MemberPattern {
     /// The pattern as it is written.
     pub fn as_str(&self) -> &str {
@@ -268,6 +275,7 @@ mod tests {
             Some(vec!["tools"])
         );
         assert_eq!(pattern.next_names(&at(&["other"])), Some(vec![]));
+        assert!(at(&["other"]).is_lost() && !at(&["packages"]).is_lost());
         assert!(pattern.is_reached(&at(&["packages", "a", "tools"])));
         assert_eq!(deep.next_names(&deep.start()), None);
     }

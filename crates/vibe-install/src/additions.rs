@@ -14,7 +14,7 @@ use vibe_fs::canonical_directory;
 use crate::error::InstallError;
 use crate::git_sources::{id_in_repository, tagged_versions};
 use crate::planning::Planned;
-use crate::project::Project;
+use crate::project::{OwnRequirements, Project};
 use crate::repositories::Repositories;
 use crate::settings::Context;
 
@@ -47,15 +47,33 @@ pub struct GitAddition {
 
 /// What is being added: the requirements with the command line's, and how each is written.
 pub(crate) struct Added {
-    /// All requirements of the root.
-    pub requires: BTreeMap<PackageId, Dependency>,
+    /// All requirements of the project.
+    pub own: Vec<OwnRequirements>,
+    /// Those among them to which something is added.
+    nearest: usize,
     /// The packages whose requirement is written, with the edit where it is known before solving.
     pub edits: BTreeMap<PackageId, Option<RequirementEdit>>,
     /// The packages that do not keep their locked version, since another one is asked for.
     pub released: Vec<PackageId>,
 }
 
-/// The root's requirements with those of the command line.
+impl Added {
+    /// The requirements to which something is added.
+    fn requires(&mut self) -> &mut BTreeMap<PackageId, Dependency> {
+        &mut self.own[self.nearest].requires
+    }
+}
+
+/// A repository of the command line.
+struct Repository {
+    /// As the manifest to which it is added writes it.
+    stated: RemoteUrl,
+    /// As the root sees it.
+    url: RemoteUrl,
+}
+
+/// The project's requirements with those of the command line, which are added to the manifest
+/// nearest to where the command was started.
 pub(crate) fn added(
     context: &Context<'_>,
     project: &Project,
@@ -63,19 +81,20 @@ pub(crate) fn added(
     request: &Additions,
 ) -> Result<Added, InstallError> {
     let mut added = Added {
-        requires: project.manifest.requires.clone(),
+        own: project.requirements(),
+        nearest: project.nearest_index(),
         edits: BTreeMap::new(),
         released: Vec::new(),
     };
     for spec in &request.specs {
         match spec {
             Specifier::Git { url, reference } => {
-                let url = local_from_root(context, project, url)?;
+                let repository = repository(context, project, url)?;
                 let reference = match reference {
-                    Some(name) => named_reference(repositories, &url, name)?,
-                    None => newest_reference(repositories, &url)?,
+                    Some(name) => named_reference(repositories, &repository.url, name)?,
+                    None => newest_reference(repositories, &repository.url)?,
                 };
-                add_git(&mut added, repositories, url, reference)?;
+                add_git(&mut added, repositories, repository, reference)?;
             }
             Specifier::Package { id, constraint } => {
                 add_package(&mut added, id, constraint.as_ref(), request.exact)
@@ -84,30 +103,35 @@ pub(crate) fn added(
         }
     }
     for addition in &request.git {
-        let url = local_from_root(context, project, &addition.url)?;
+        let repository = repository(context, project, &addition.url)?;
         let reference = match &addition.reference {
             Some(reference) => reference.clone(),
-            None => newest_reference(repositories, &url)?,
+            None => newest_reference(repositories, &repository.url)?,
         };
-        add_git(&mut added, repositories, url, reference)?;
+        add_git(&mut added, repositories, repository, reference)?;
     }
     Ok(added)
 }
 
-/// `url` as the root sees it: a local path of the command line is relative to the working directory.
-fn local_from_root(
+/// The repository `url` of the command line, where a local path is relative to the working directory.
+fn repository(
     context: &Context<'_>,
     project: &Project,
     url: &RemoteUrl,
-) -> Result<RemoteUrl, InstallError> {
+) -> Result<Repository, InstallError> {
     let path = Path::new(url.path());
     if !url.is_local() || path.is_absolute() {
-        return Ok(url.clone());
+        return Ok(Repository {
+            stated: url.clone(),
+            url: url.clone(),
+        });
     }
     let directory = canonical_directory(&context.settings.directory.join(path))?;
-    from_root(&project.root, &directory)
-        .parse()
-        .map_err(url_error)
+    let seen_from = |from: &Path| seen_from(from, &directory).parse().map_err(url_error);
+    Ok(Repository {
+        stated: seen_from(&project.nearest().directory(&project.root))?,
+        url: seen_from(&project.root)?,
+    })
 }
 
 fn url_error(source: GitUrlError) -> InstallError {
@@ -155,19 +179,21 @@ fn newest_reference(
 fn add_git(
     added: &mut Added,
     repositories: &Repositories<'_>,
-    url: RemoteUrl,
+    repository: Repository,
     reference: GitReference,
 ) -> Result<(), InstallError> {
-    let id = id_in_repository(repositories, &url, &reference)?;
+    let id = id_in_repository(repositories, &repository.url, &reference)?;
+    let url = repository.stated;
     let source = DependencySource::Git {
         url: url.clone(),
         reference: reference.clone(),
         subdir: None,
     };
-    if added.requires.get(&id).map(|known| &known.source) == Some(&source) {
+    let requires = added.requires();
+    if requires.get(&id).map(|known| &known.source) == Some(&source) {
         return Ok(());
     }
-    added.requires.insert(id.clone(), new_dependency(source));
+    requires.insert(id.clone(), new_dependency(source));
     added.released.push(id.clone());
     let edit = RequirementEdit::Git { url, reference };
     added.edits.insert(id, Some(edit));
@@ -177,7 +203,7 @@ fn add_git(
 /// What is required already stays as it is unless the command line says otherwise: with another
 /// constraint, or with `exact`, which pins the version that is chosen.
 fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint>, exact: bool) {
-    let known = added.requires.contains_key(id);
+    let known = added.requires().contains_key(id);
     if constraint.is_none() && known {
         if exact {
             added.edits.insert(id.clone(), None);
@@ -186,8 +212,8 @@ fn add_package(added: &mut Added, id: &PackageId, constraint: Option<&Constraint
     }
     let edit = constraint.filter(|_| !exact).cloned();
     let constraint = constraint.cloned().unwrap_or_else(Constraint::any);
-    let dependency = with_constraint(added.requires.remove(id), constraint);
-    added.requires.insert(id.clone(), dependency);
+    let dependency = with_constraint(added.requires().remove(id), constraint);
+    added.requires().insert(id.clone(), dependency);
     let edit = edit.map(RequirementEdit::Constraint);
     added.edits.insert(id.clone(), edit);
     added.released.push(id.clone());
@@ -238,22 +264,17 @@ fn add_path(
     };
     let path = match Path::new(directory).is_absolute() {
         true => directory.to_owned(),
-        false => from_root(&project.root, &canonical),
+        false => seen_from(&project.nearest().directory(&project.root), &canonical),
     };
     let source = DependencySource::Path {
         path: path.clone(),
         constraint: None,
     };
-    let known = added
-        .requires
-        .get(&package.id)
-        .map(|dependency| &dependency.source);
-    if known == Some(&source) {
+    let requires = added.requires();
+    if requires.get(&package.id).map(|known| &known.source) == Some(&source) {
         return Ok(());
     }
-    added
-        .requires
-        .insert(package.id.clone(), new_dependency(source));
+    requires.insert(package.id.clone(), new_dependency(source));
     added.released.push(package.id.clone());
     added
         .edits
@@ -262,25 +283,17 @@ fn add_path(
 }
 
 fn new_dependency(source: DependencySource) -> Dependency {
-    Dependency {
-        source,
-        items: None,
-        alias: None,
-        install_hook: None,
-        uninstall_hook: None,
-        materialization: None,
-        position: Position { line: 1, column: 1 },
-    }
+    Dependency::new(source, Position { line: 1, column: 1 })
 }
 
-/// `target` as seen from `root`, both canonical, with forward slashes.
-fn from_root(root: &Path, target: &Path) -> String {
-    let common = root
+/// `target` as seen from the directory `from`, both canonical, with forward slashes.
+fn seen_from(from: &Path, target: &Path) -> String {
+    let common = from
         .components()
         .zip(target.components())
         .take_while(|(a, b)| a == b)
         .count();
-    let ups = root.components().count() - common;
+    let ups = from.components().count() - common;
     let names = target.components().skip(common);
     let parts: Vec<String> = std::iter::repeat_n("..".to_owned(), ups)
         .chain(names.map(|name| name.as_os_str().to_string_lossy().into_owned()))
@@ -293,7 +306,8 @@ fn from_root(root: &Path, target: &Path) -> String {
     }
 }
 
-/// The manifest's new text; `None` where nothing is added.
+/// The new text of the manifest nearest to where the command was started; `None` where nothing is
+/// added.
 ///
 /// # Errors
 /// What is added cannot be written, or could not be read again.
@@ -303,9 +317,10 @@ pub(crate) fn edited_manifest(
     planned: &Planned,
     request: &Additions,
 ) -> Result<Option<String>, InstallError> {
-    let started = project.manifest_text.is_none();
-    let before = project
-        .manifest_text
+    let own = project.nearest();
+    let started = own.text.is_none();
+    let before = own
+        .text
         .clone()
         .unwrap_or_else(|| new_project(project.name()));
     let mut text = before.clone();
@@ -325,7 +340,7 @@ pub(crate) fn edited_manifest(
             }
         };
         text = set_requirement(&text, id, &edit).map_err(|diagnostic| InstallError::Manifest {
-            path: project.layout.manifest(),
+            path: own.path.under(&project.root),
             diagnostic: Box::new(diagnostic),
         })?;
         // A name of a branch or of a directory may be one that no manifest takes.
@@ -342,14 +357,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_as_the_root_sees_it() {
-        for (root, target, expected) in [
+    fn a_path_is_written_as_the_manifest_sees_it() {
+        for (from, target, expected) in [
             ("/a/b", "/a/b", "."),
             ("/a/b", "/a/b/c/d", "c/d"),
             ("/a/b", "/a/c", "../c"),
             ("/a/b", "/x", "../../x"),
         ] {
-            assert_eq!(from_root(Path::new(root), Path::new(target)), expected);
+            assert_eq!(seen_from(Path::new(from), Path::new(target)), expected);
         }
     }
 }

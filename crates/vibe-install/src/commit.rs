@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use vibe_core::formats::lock::LOCK_NAME;
-use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::{RelPath, Sha256Digest};
 use vibe_slot::redo::{self, Redo, RedoFile};
 
@@ -24,28 +23,31 @@ pub(crate) enum CommitError {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Commit {
     files: Vec<RedoFile>,
-    /// The manifest's digest as the run read it.
-    manifest_read: Option<Sha256Digest>,
+    /// The digest of each of the project's manifests as the run read it.
+    manifests_read: Vec<(RelPath, Option<Sha256Digest>)>,
 }
 
 impl Commit {
-    /// Switches to `lock` and `manifest`; each is `None` where it stays as it is.
+    /// Switches to `lock`, and the manifest nearest to where the command was started to `manifest`;
+    /// each is `None` where it stays as it is.
     pub(crate) fn new(
         project: &Project,
         lock_before: Option<&LockFile>,
         lock: Option<String>,
         manifest: Option<String>,
     ) -> Self {
-        let file = |name: &str, before, after: String| RedoFile {
-            path: RelPath::new(name).expect("the names of our files are paths"),
+        let file = |path: RelPath, before, after: String| RedoFile {
+            path,
             before,
             after: Some(after),
         };
-        let lock = lock.map(|text| file(LOCK_NAME, lock_before.map(|lock| lock.digest), text));
-        let manifest = manifest.map(|text| file(MANIFEST_NAME, project.manifest_digest, text));
+        let lock_path = RelPath::new(LOCK_NAME).expect("the lock's name is a path");
+        let lock = lock.map(|text| file(lock_path, lock_before.map(|lock| lock.digest), text));
+        let own = project.nearest();
+        let manifest = manifest.map(|text| file(own.path.clone(), own.digest, text));
         Self {
             files: lock.into_iter().chain(manifest).collect(),
-            manifest_read: project.manifest_digest,
+            manifests_read: project.manifest_digests(),
         }
     }
 
@@ -61,46 +63,44 @@ impl Commit {
         self.files.is_empty()
     }
 
-    /// The digest of the manifest after the run.
-    pub(crate) fn manifest_after(&self) -> Option<Sha256Digest> {
-        let switched = self
-            .files
-            .iter()
-            .find(|file| file.path.as_str() == MANIFEST_NAME);
-        switched
-            .and_then(|file| file.after.as_ref())
-            .map_or(self.manifest_read, |text| {
-                Some(Sha256Digest::of(text.as_bytes()))
-            })
+    /// The digest of each of the project's manifests after the run.
+    pub(crate) fn manifests_after(&self) -> Vec<(RelPath, Option<Sha256Digest>)> {
+        let after = |path: &RelPath| {
+            let switched = self.files.iter().find(|file| file.path == *path)?;
+            let text = switched.after.as_ref()?;
+            Some(Sha256Digest::of(text.as_bytes()))
+        };
+        let read = self.manifests_read.iter();
+        read.map(|(path, read)| (path.clone(), after(path).or(*read)))
+            .collect()
     }
 
     /// Whether the lock switches.
     pub(crate) fn changes_lock(&self) -> bool {
-        self.changes(LOCK_NAME)
+        self.files
+            .iter()
+            .any(|file| file.path.as_str() == LOCK_NAME)
     }
 
-    /// Whether the manifest switches.
-    pub(crate) fn changes_manifest(&self) -> bool {
-        self.changes(MANIFEST_NAME)
-    }
-
-    fn changes(&self, name: &str) -> bool {
-        self.files.iter().any(|file| file.path.as_str() == name)
+    /// The manifest that switches, if one does.
+    pub(crate) fn changed_manifest(&self) -> Option<&RelPath> {
+        let mut read = self.manifests_read.iter().map(|(path, _)| path);
+        read.find(|path| self.files.iter().any(|file| file.path == **path))
     }
 
     /// Writes the redo file, from which instant the run counts, and applies it. Returns the projected
     /// files that somebody changed meanwhile, which are left and no longer recorded.
     ///
     /// # Errors
-    /// [`CommitError::Before`]: the manifest is not as it was read, another file is neither as
+    /// [`CommitError::Before`]: a manifest is not as it was read, another file is neither as
     /// before nor as after, or the redo file could not be written. [`CommitError::After`]: a file
     /// call failed later.
     pub(crate) fn apply(&self, project: &Project) -> Result<Vec<RelPath>, CommitError> {
-        let now = project
-            .bytes_of(MANIFEST_NAME)
-            .map(|bytes| Sha256Digest::of(&bytes));
-        if now != self.manifest_read {
-            return Err(changed_meanwhile(project.root.join(MANIFEST_NAME)));
+        for (path, read) in &self.manifests_read {
+            let now = project.bytes_of(path.as_str());
+            if now.map(|bytes| Sha256Digest::of(&bytes)) != *read {
+                return Err(changed_meanwhile(path.under(&project.root)));
+            }
         }
         if self.is_empty() {
             return Ok(Vec::new());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::lock::LockError;
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::formats::record::RecordError;
 use vibe_core::git_url::GitUrlError;
@@ -24,6 +25,7 @@ use vibe_store::{Damage, StoreError};
 use crate::publish::PublishingError;
 use crate::run_record::HookRecord;
 use crate::unsolved::Unsolved;
+use crate::workspace::WorkspaceError;
 
 /// Every way a command ends without having done what was asked. Whoever shows it adds hints and
 /// chooses the exit code.
@@ -48,7 +50,12 @@ pub enum InstallError {
     PackageIsNoProject {
         /// Its directory.
         path: PathBuf,
+        /// The nearest workspace around it, which does not include it.
+        workspace: Option<PathBuf>,
     },
+    /// A workspace is not as it can be taken up.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// A manifest could not be read.
     #[error("the manifest cannot be read")]
     ReadManifest {
@@ -179,8 +186,10 @@ pub enum InstallError {
         reason: String,
     },
     /// `--precise` with a version that the manifest does not take.
-    #[error("vibe.toml requires {id} {constraint}, which {version} does not satisfy")]
+    #[error("{manifest} requires {id} {constraint}, which {version} does not satisfy")]
     PreciseRefused {
+        /// The manifest, relative to the root.
+        manifest: RelPath,
         /// The package.
         id: PackageId,
         /// The version asked for.
@@ -226,10 +235,17 @@ pub enum InstallError {
         installed: Vec<PackageId>,
     },
     /// A package that is to go is installed for the sake of others only.
-    #[error("vibe.toml does not require {id}{}", requirers_text(requirers))]
+    #[error(
+        "{manifest} does not require {id}{}",
+        requirers_text(elsewhere, requirers)
+    )]
     NotRequired {
+        /// The manifest that it was to be taken out of, relative to the root.
+        manifest: RelPath,
         /// The package.
         id: PackageId,
+        /// The directories of other manifests of the project that require it.
+        elsewhere: Vec<PathBuf>,
         /// The packages that require it.
         requirers: Vec<PackageId>,
         /// The requirements of the manifest that bring it.
@@ -253,9 +269,9 @@ pub enum InstallError {
         /// The newest version that there is.
         newest: Version,
     },
-    /// A requirement names a registry that the manifest does not have.
+    /// A requirement names a registry that the root's manifest does not have.
     #[error(
-        "{} requires {id} from the registry `{name}`, which it does not list",
+        "{} requires {id} from the registry `{name}`, which the project does not list",
         shown(path)
     )]
     NoSuchRegistry {
@@ -265,6 +281,8 @@ pub enum InstallError {
         id: PackageId,
         /// The registry.
         name: String,
+        /// Those that it lists.
+        known: Vec<String>,
     },
     /// The address of a git registry is none that is taken.
     #[error("the url of the registry `{name}` cannot be used")]
@@ -679,8 +697,13 @@ fn package_text(id: Option<&PackageId>) -> &str {
     id.map_or("the package", PackageId::as_str)
 }
 
-fn requirers_text(requirers: &[PackageId]) -> String {
-    let names: Vec<&str> = requirers.iter().map(PackageId::as_str).collect();
+fn requirers_text(elsewhere: &[PathBuf], requirers: &[PackageId]) -> String {
+    let manifests = elsewhere
+        .iter()
+        .map(|place| shown(&place.join(MANIFEST_NAME)));
+    let names: Vec<String> = manifests
+        .chain(requirers.iter().map(PackageId::to_string))
+        .collect();
     match names.len() {
         0 => String::new(),
         1 => format!("; {} does", names[0]),

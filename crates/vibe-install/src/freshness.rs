@@ -5,7 +5,6 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use vibe_core::formats::lock::{LOCK_NAME, LockedSource};
-use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::hook::PhaseState;
 use vibe_core::limits::PackageLimits;
 use vibe_core::plan::HookDecision;
@@ -50,7 +49,9 @@ pub(crate) fn remember(
         is_fresh: false,
         renew: false,
     };
-    if hooks_wait || redo_waits {
+    let manifests = project.manifests.iter().map(|own| &own.path);
+    let other_manifests = !manifests.eq(&stale.file.fresh.manifests);
+    if hooks_wait || redo_waits || other_manifests {
         return Ok(Some(stale));
     }
     let mut listings = BTreeMap::new();
@@ -95,9 +96,14 @@ pub(crate) fn write(
         return Ok(());
     }
     let state = &project.layout.slots_file();
-    let watched_manifest = watch(&project.root, MANIFEST_NAME)?;
-    if watched_manifest.sha256 != commit.manifest_after() {
-        return Ok(());
+    let manifests = commit.manifests_after();
+    let mut watched = Vec::new();
+    for (path, digest) in &manifests {
+        let manifest = watch(&project.root, path.as_str())?;
+        if manifest.sha256 != *digest {
+            return Ok(());
+        }
+        watched.push(manifest);
     }
     let mut paths = vec![LOCK_NAME.to_owned(), relative(&project.root, state)];
     for file in project.layout.support_files() {
@@ -129,11 +135,11 @@ pub(crate) fn write(
     let paths = paths.par_iter();
     let others: Result<Vec<Watched>, InstallError> =
         paths.map(|path| watch(&project.root, path)).collect();
-    let mut watched = vec![watched_manifest];
     watched.extend(others?);
     let fresh = Fresh {
         vibe: context.settings.version.to_owned(),
         held_hooks: phases.contains(&PhaseState::Skipped),
+        manifests: manifests.iter().map(|(path, _)| path.clone()).collect(),
         watched,
         listings,
         boot: projected.boot.clone(),
@@ -210,6 +216,8 @@ fn listing_lines(root: &Path, listing: &Listing) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vibe_core::RelPath;
+    use vibe_core::formats::manifest::MANIFEST_NAME;
 
     /// Whether a watched file with the digest of `remembered` is renewed where it holds `content`.
     fn check_renew(content: &str, remembered: &str, expected: bool) {
@@ -220,6 +228,7 @@ mod tests {
         let fresh = Fresh {
             vibe: "1".to_owned(),
             held_hooks: false,
+            manifests: vec![RelPath::new(MANIFEST_NAME).unwrap()],
             watched: vec![Watched {
                 path: MANIFEST_NAME.to_owned(),
                 stat: None,

@@ -4,7 +4,6 @@
 use std::time::{Duration, SystemTime};
 
 use vibe_core::formats::lock::LOCK_NAME;
-use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{LinkMode, RunningHook, RunningProcess, SlotState};
 use vibe_core::hook::{HookReason, HostOs, Phase, PhaseState};
@@ -54,7 +53,7 @@ const AGENT_SETTINGS: &[&str] = &[
 /// What hooks may not change, as it was before one.
 pub(crate) struct Protected {
     lock: Option<Vec<u8>>,
-    manifest: Option<Vec<u8>>,
+    manifests: Vec<Option<Vec<u8>>>,
     settings: Vec<Option<Sha256Digest>>,
 }
 
@@ -305,9 +304,16 @@ impl<'a> Execution<'a> {
     pub(crate) fn protect(&self) -> Protected {
         Protected {
             lock: self.project.bytes_of(LOCK_NAME),
-            manifest: self.project.bytes_of(MANIFEST_NAME),
+            manifests: self.manifests(),
             settings: self.settings_digests(),
         }
+    }
+
+    /// The bytes of each of the project's manifests.
+    fn manifests(&self) -> Vec<Option<Vec<u8>>> {
+        let all = self.project.manifests.iter();
+        all.map(|own| self.project.bytes_of(own.path.as_str()))
+            .collect()
     }
 
     fn settings_digests(&self) -> Vec<Option<Sha256Digest>> {
@@ -371,10 +377,13 @@ impl<'a> Execution<'a> {
                 kept_text(kept)
             ));
         }
-        if self.project.bytes_of(MANIFEST_NAME) != before.manifest {
-            result
-                .remarks
-                .push("changed vibe.toml, which is left as it is now".to_owned());
+        let manifests = self.manifests();
+        for (index, own) in self.project.manifests.iter().enumerate() {
+            if manifests[index] != before.manifests[index] {
+                let path = &own.path;
+                let text = format!("changed {path}, which is left as it is now");
+                result.remarks.push(text);
+            }
         }
         for (name, (before, after)) in AGENT_SETTINGS
             .iter()

@@ -7,9 +7,10 @@ use vibe_core::Name;
 use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::manifest_edit::new_project;
 use vibe_core::text::shell_quote;
-use vibe_fs::{create_new_file, stat_of};
+use vibe_fs::{canonical_directory, create_new_file, stat_of};
 
 use crate::error::InstallError;
+use crate::workspace::{nearest_workspace, root_of};
 
 /// What to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,6 +33,9 @@ pub struct InitReport {
     pub kind: InitKind,
     /// The files written, relative to it.
     pub files: Vec<String>,
+    /// The nearest workspace around it, if that does not include it.
+    #[serde(skip)]
+    pub left_out_by: Option<PathBuf>,
 }
 
 const HOOK_SH: &str = r#"# Runs once this package is in its slot, on Linux, macOS, and Windows with Git Bash.
@@ -76,10 +80,20 @@ pub fn init(
     }
     let files = files.into_iter().map(|(path, _)| path.to_owned()).collect();
     Ok(InitReport {
+        // A manifest above that cannot be read has its error where it is needed.
+        left_out_by: left_out_by(&directory).unwrap_or_default(),
         directory,
         kind,
         files,
     })
+}
+
+fn left_out_by(directory: &Path) -> Result<Option<PathBuf>, InstallError> {
+    let directory = canonical_directory(directory)?;
+    match root_of(&directory)? == directory {
+        true => nearest_workspace(&directory),
+        false => Ok(None),
+    }
 }
 
 fn directory_name(directory: &Path) -> Result<String, InstallError> {

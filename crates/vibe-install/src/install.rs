@@ -1,6 +1,7 @@
 //! `vibe install`: the pipeline from manifest to slots.
 
 use vibe_core::Event;
+use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::manifest_edit::new_project;
 use vibe_core::plan::{HookDecision, Step};
 use vibe_plan::gate::{Gate, GateInputs, gate};
@@ -11,6 +12,7 @@ use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
 use crate::freshness;
 use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
+use crate::overrides::tell_unused;
 use crate::package_store::{StoreInUse, open_store};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
@@ -23,6 +25,7 @@ use crate::sources::Sources;
 use crate::summary::{
     package_summaries, package_summaries_done, package_summaries_unread, tell_notes,
 };
+use crate::workspace::tell_left_over;
 
 /// What `install` is asked for.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +46,7 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
     if !request.dry_run {
         refuse_reentry(context.settings, &project, "install")?;
     }
-    warn_of_manifest(context, &project);
+    warn_of_manifests(context, &project)?;
     if request.additions.is_empty() && is_empty(&project)? {
         return Ok(RunReport {
             up_to_date: true,
@@ -64,11 +67,7 @@ pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunRep
         false => open(context, &project)?,
     };
     // Another run may have worked while this one waited.
-    let project = if started {
-        project
-    } else {
-        Project::require(&project.root)?
-    };
+    let project = if started { project } else { project.again()? };
     if plain
         && !request.dry_run
         && let Some(report) = nothing_to_do(context, &project, false)?
@@ -100,7 +99,7 @@ fn find_or_start(
 
 /// A project that requires nothing and has nothing is left without a trace.
 pub(crate) fn is_empty(project: &Project) -> Result<bool, InstallError> {
-    Ok(project.manifest.requires.is_empty()
+    Ok(project.requires_nothing()
         && vibe_fs::stat_of(&project.layout.vibe_lock())?.is_none()
         && vibe_slot::layout::list_slots(&project.layout)?.0.is_empty())
 }
@@ -128,6 +127,7 @@ fn nothing_to_do(
         .read_lock()?
         .map(|lock| lock.lock)
         .unwrap_or_default();
+    tell_unused(project, &lock, context.observer);
     let packages = package_summaries_unread(project, &lock)?;
     Ok(Some(RunReport {
         up_to_date: true,
@@ -147,9 +147,7 @@ pub(crate) fn hook_gate(settings: &Settings, project: &Project) -> Gate {
 pub(crate) fn gate_of(settings: &Settings, project: Option<&Project>) -> Gate {
     gate(GateInputs {
         user: settings.config.hook_policy,
-        project: project
-            .and_then(|project| project.manifest.project.as_ref())
-            .and_then(|project| project.install_hooks),
+        project: project.and_then(Project::install_hooks),
         environment_forbids: settings.variable("VIBE_NO_HOOKS").is_some_and(switches_on),
         flag_forbids: settings.no_hooks,
     })
@@ -167,10 +165,10 @@ fn work(
     if let (true, Some(id)) = (request.locked, added.edits.keys().next()) {
         return Err(InstallError::LockedAddition { id: id.clone() });
     }
-    let sources = Sources::open(project, &repositories, &added.requires)?;
+    let sources = Sources::open(project, &repositories, &added.own)?;
     let lock = project.read_lock()?;
     let resolve_request = ResolveRequest {
-        requires: &added.requires,
+        own: &added.own,
         lock: lock.as_ref().map(|lock| &lock.lock),
         released: &added.released,
         locked: request.locked,
@@ -196,6 +194,7 @@ fn work(
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(project, lock.as_ref(), changed_lock, manifest);
     tell_notes(context, &planned, &gate);
+    tell_unused(project, &planned.lock, context.observer);
     let ending = Ending {
         dry_run: request.dry_run,
         force: request.force,
@@ -231,7 +230,7 @@ pub(crate) fn plan_targets(
     };
     match plan_of(targets) {
         Err(InstallError::LockOutOfDate { .. }) if !request.locked => {
-            plan_of(resolve_anew(project, sources, request, context.observer)?)
+            plan_of(resolve_anew(sources, request, context.observer)?)
         }
         planned => planned,
     }
@@ -269,7 +268,8 @@ pub(crate) fn finish(
         held_by: hook_gate(context.settings, project).set_by,
         plan: planned.plan.clone(),
         lock_changed: commit.changes_lock(),
-        manifest_changed: commit.changes_manifest(),
+        manifest_changed: commit.changed_manifest().is_some(),
+        manifest: commit.changed_manifest().cloned(),
         ..RunReport::default()
     };
     let projected = projection::project(project, planned, Moment::Planned)?;
@@ -367,18 +367,26 @@ fn held_anew(planned: &Planned) -> bool {
     })
 }
 
-pub(crate) fn warn_of_manifest(context: &Context<'_>, project: &Project) {
-    for warning in &project.manifest.warnings {
-        let place = warning
-            .position
-            .map(|position| format!(" (line {}, column {})", position.line, position.column))
-            .unwrap_or_default();
-        let hint = warning
-            .hint
-            .as_ref()
-            .map(|hint| format!("; {hint}"))
-            .unwrap_or_default();
-        let text = format!("vibe.toml{place}: {warning}{hint}");
-        context.observer.observe(&Event::Warning(text));
+/// Says what in the project's manifests is not understood, or does not count.
+pub(crate) fn warn_of_manifests(
+    context: &Context<'_>,
+    project: &Project,
+) -> Result<(), InstallError> {
+    for own in &project.manifests {
+        for warning in &own.manifest.warnings {
+            let text = format!("{}{}", own.path, placed(warning));
+            context.observer.observe(&Event::Warning(text));
+        }
     }
+    tell_left_over(project, context.observer)
+}
+
+fn placed(warning: &Diagnostic) -> String {
+    let place = warning
+        .position
+        .map(|position| format!(" (line {}, column {})", position.line, position.column))
+        .unwrap_or_default();
+    let hint = warning.hint.as_ref();
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{place}: {warning}{hint}")
 }

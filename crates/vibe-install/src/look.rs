@@ -89,12 +89,21 @@ impl Looked {
         found.ok().map(|index| &self.packages[index])
     }
 
-    /// The project, which everything starts from.
+    /// The project and the members of its workspace, which everything starts from, as far as they
+    /// require something; the project where none does.
     pub(crate) fn roots(&self) -> Vec<Root<'_>> {
-        vec![Root {
-            name: self.project.name(),
-            requires: &self.project.manifest.requires,
-        }]
+        let nothing = self.project.requires_nothing();
+        let manifests = self.project.manifests.iter().enumerate();
+        let roots = manifests.filter(|(at, own)| match nothing {
+            true => *at == 0,
+            false => !own.manifest.requires.is_empty(),
+        });
+        roots
+            .map(|(_, own)| Root {
+                name: own.name(),
+                requires: &own.manifest.requires,
+            })
+            .collect()
     }
 
     /// The manifest of an installed package from its slot, where the slot's record vouches for it.
@@ -168,7 +177,7 @@ pub(crate) fn lock_or_note(context: &Context<'_>, project: &Project) -> Result<L
     if let Some(found) = project.read_lock()? {
         return Ok(found.lock);
     }
-    if !project.manifest.requires.is_empty() {
+    if !project.requires_nothing() {
         let text = "vibe.lock is missing; `vibe install` installs what vibe.toml requires";
         context.observer.observe(&Event::Note(text.to_owned()));
     }

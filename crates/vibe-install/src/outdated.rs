@@ -17,7 +17,7 @@ use vibe_resolver::{Request, Resolution, resolve};
 
 use crate::error::InstallError;
 use crate::look::look;
-use crate::project::Project;
+use crate::project::{OwnRequirements, Project};
 use crate::report::PhaseSummary;
 use crate::repositories::Repositories;
 use crate::resolution::target_of;
@@ -115,8 +115,9 @@ pub fn outdated(
     }
     let project = &looked.project;
     let repositories = Repositories::new(context, project.root.clone());
-    let sources = Sources::open(project, &repositories, &project.manifest.requires)?;
-    let answers = Answers::new(project, &sources, &looked.lock);
+    let own = project.requirements();
+    let sources = Sources::open(project, &repositories, &own)?;
+    let answers = Answers::new(project, &own, &sources, &looked.lock);
     context.observer.observe(&Event::Resolving);
     let update = answers.update()?;
     let is_asked = |id: &PackageId| request.packages.is_empty() || request.packages.contains(id);
@@ -182,6 +183,7 @@ struct NoAnswer;
 /// The sources, where a package whose source gives no answer is as the lock says.
 struct Answers<'a> {
     project: &'a Project,
+    own: &'a [OwnRequirements],
     sources: &'a Sources<'a>,
     lock: &'a Lock,
     failures: RefCell<BTreeMap<PackageId, InstallError>>,
@@ -189,9 +191,15 @@ struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    fn new(project: &'a Project, sources: &'a Sources<'a>, lock: &'a Lock) -> Self {
+    fn new(
+        project: &'a Project,
+        own: &'a [OwnRequirements],
+        sources: &'a Sources<'a>,
+        lock: &'a Lock,
+    ) -> Self {
         Self {
             project,
+            own,
             sources,
             lock,
             failures: RefCell::default(),
@@ -201,8 +209,7 @@ impl<'a> Answers<'a> {
 
     /// What the requirements take now, with nothing held. An inner error: there is no solution.
     fn update(&self) -> Result<Result<Resolution, InstallError>, InstallError> {
-        let requires = &self.project.manifest.requires;
-        match self.sources.ask_ahead(requires) {
+        match self.sources.ask_ahead(self.own) {
             Err(InstallError::Interrupted) => return Err(InstallError::Interrupted),
             // A server that does not answer is not asked twice.
             Err(InstallError::Git {
@@ -216,12 +223,10 @@ impl<'a> Answers<'a> {
             Err(_) | Ok(()) => {}
         }
         loop {
+            let requirers = self.own.iter();
+            let requirers = requirers.map(|own| own.requirer(self.constraints(&own.requires)));
             let request = Request {
-                root: self.project.name().to_owned(),
-                requirements: Requirements {
-                    requires: self.constraints(requires),
-                    conflicts: conflicts(&self.project.manifest),
-                },
+                requirers: requirers.collect(),
                 held: BTreeMap::new(),
             };
             let outcome = resolve(self, &request);

@@ -227,7 +227,7 @@ pub(crate) fn plan(
         packages.insert(slot, look.package);
         parts.push(look.part);
     }
-    check_requirements(&packages, &request.targets)?;
+    check_requirements(project, &packages, &request.targets)?;
     let needed: BTreeSet<SlotName> = packages.keys().cloned().collect();
     let leftovers = surveyor.leftovers(&needed)?;
     guards.extend(leftovers.guards);
@@ -307,6 +307,7 @@ fn check_strays(needed: &BTreeSet<SlotName>, strays: &[String]) -> Result<(), In
 /// The lock's word on what a published package requires is taken only as long as the package is
 /// not read anyway.
 fn check_requirements(
+    project: &Project,
     packages: &BTreeMap<SlotName, PlannedPackage>,
     targets: &Targets,
 ) -> Result<(), InstallError> {
@@ -315,7 +316,7 @@ fn check_requirements(
         let target = &package.target;
         let is_published = !matches!(target.source, LockedSource::Path(_));
         if let (true, Some(fetched)) = (is_published, &package.fetched) {
-            requirement_problems(target, fetched, targets, &mut problems);
+            requirement_problems(project, target, fetched, targets, &mut problems);
         }
     }
     match problems.is_empty() {
@@ -325,6 +326,7 @@ fn check_requirements(
 }
 
 fn requirement_problems(
+    project: &Project,
     target: &Target,
     fetched: &Fetched,
     targets: &Targets,
@@ -341,7 +343,7 @@ fn requirement_problems(
         let (Some(constraint), Some(found)) = (constraint, targets.get(id)) else {
             continue;
         };
-        if !constraint.matches(&found.version) {
+        if !constraint.matches(&found.version) && !project.is_overridden(id) {
             problems.push(LockProblem::Unsatisfied {
                 requirer: Requirer::Package(target.id.clone()),
                 id: id.clone(),

@@ -1,16 +1,20 @@
 //! Finding and reading the project.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use vibe_core::Sha256Digest;
 use vibe_core::formats::decode::decode;
 use vibe_core::formats::lock::{LOCK_NAME, Lock};
-use vibe_core::formats::manifest::{MANIFEST_NAME, Manifest, Reading};
-use vibe_core::limits::{LOCK_BYTES, MANIFEST_BYTES};
+use vibe_core::formats::manifest::{Dependency, HookTightening, MANIFEST_NAME, Manifest, Reading};
+use vibe_core::limits::LOCK_BYTES;
+use vibe_core::{Constraint, PackageId, RelPath, Requirements, Sha256Digest};
 use vibe_fs::{EntryKind, canonical_directory, read_if_exists, stat_of};
+use vibe_resolver::Requirer;
 use vibe_slot::Layout;
 
 use crate::error::InstallError;
+use crate::sources::conflicts;
+use crate::workspace;
 
 /// A project on disk.
 #[derive(Debug, Clone)]
@@ -19,12 +23,36 @@ pub(crate) struct Project {
     pub root: PathBuf,
     /// Where its parts lie.
     pub layout: Layout,
-    /// Its manifest.
+    /// The manifests of the user's own: the root's, then those of the members of its workspace.
+    pub manifests: Vec<OwnManifest>,
+    /// Which of them is the nearest to where the command was started.
+    nearest: usize,
+}
+
+/// One of the manifests that make up a project.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnManifest {
+    /// Where it lies, relative to the root: `vibe.toml`, or `packages/a/vibe.toml`.
+    pub path: RelPath,
+    /// Its value, with the constraints that its workspaces give to `version.var`.
     pub manifest: Manifest,
-    /// The manifest's text as read; `None` for a project that has none yet.
-    pub manifest_text: Option<String>,
-    /// The digest of the manifest's bytes as read.
-    pub manifest_digest: Option<Sha256Digest>,
+    /// Its text as read; `None` for the one of a project that has none yet.
+    pub text: Option<String>,
+    /// The digest of its bytes as read.
+    pub digest: Option<Sha256Digest>,
+}
+
+/// What one of the user's own manifests asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnRequirements {
+    /// Its name, as chains of requirers begin with it.
+    pub name: String,
+    /// Where the manifest lies, relative to the root.
+    pub path: RelPath,
+    /// What it requires.
+    pub requires: BTreeMap<PackageId, Dependency>,
+    /// What may not stand beside it.
+    pub conflicts: Vec<(PackageId, Constraint)>,
 }
 
 /// The lock as read.
@@ -36,16 +64,79 @@ pub(crate) struct LockFile {
     pub digest: Sha256Digest,
 }
 
+impl OwnManifest {
+    /// Its directory as the root sees it, with forward slashes; empty for the root.
+    pub(crate) fn base(&self) -> &str {
+        base_of(&self.path)
+    }
+
+    /// Its directory in the project whose root is `root`.
+    pub(crate) fn directory(&self, root: &Path) -> PathBuf {
+        root.join(self.base())
+    }
+
+    /// What it calls itself, else where it lies.
+    pub(crate) fn name(&self) -> &str {
+        let project = self.manifest.project.as_ref();
+        let package = self.manifest.package.as_ref();
+        let own = project
+            .map(|project| project.name.as_str())
+            .or_else(|| package.map(|package| package.id.as_str()));
+        own.unwrap_or(match self.base() {
+            "" => "the workspace",
+            base => base,
+        })
+    }
+}
+
+impl OwnRequirements {
+    /// The directory of the manifest as the root sees it, with forward slashes; empty for the root.
+    pub(crate) fn base(&self) -> &str {
+        base_of(&self.path)
+    }
+
+    /// The same for the solver, with what is required as `requires`.
+    pub(crate) fn requirer(&self, requires: BTreeMap<PackageId, Constraint>) -> Requirer {
+        Requirer {
+            name: self.name.clone(),
+            member: (!self.is_root()).then(|| self.base().to_owned()),
+            requirements: Requirements {
+                requires,
+                conflicts: self.conflicts.clone(),
+            },
+        }
+    }
+
+    /// Its name, with its place if it is a member's.
+    pub(crate) fn shown(&self) -> String {
+        match self.base() {
+            base if base.is_empty() || base == self.name => self.name.clone(),
+            base => format!("{} ({base})", self.name),
+        }
+    }
+
+    /// Whether it is the root's.
+    pub(crate) fn is_root(&self) -> bool {
+        self.base().is_empty()
+    }
+}
+
+/// The directory of the manifest at `path`.
+fn base_of(path: &RelPath) -> &str {
+    path.as_str().rsplit_once('/').map_or("", |(base, _)| base)
+}
+
 impl Project {
-    /// The project that `start` lies in: the nearest directory upwards that has a `vibe.toml`.
+    /// The project that `start` lies in: the nearest directory upwards that has a `vibe.toml`, or
+    /// the topmost workspace that includes that one.
     pub(crate) fn find(start: &Path) -> Result<Option<Project>, InstallError> {
         let start = canonical_directory(start).map_err(|source| InstallError::NoStart {
             start: start.to_path_buf(),
             source,
         })?;
         for directory in start.ancestors() {
-            if stat_of(&directory.join(MANIFEST_NAME))?.is_some() {
-                return Self::open(directory).map(Some);
+            if let Some(own) = workspace::read_manifest(directory, "")? {
+                return Self::open(directory, own).map(Some);
             }
         }
         Ok(None)
@@ -58,29 +149,46 @@ impl Project {
         })
     }
 
-    /// Reads the project whose manifest lies in `root`, a canonical directory.
-    fn open(root: &Path) -> Result<Project, InstallError> {
-        let path = root.join(MANIFEST_NAME);
-        let bytes = vibe_fs::read_bounded(&path, MANIFEST_BYTES)
-            .map_err(|source| InstallError::ReadManifest { source })?;
-        let (manifest, text) = parse_manifest(&path, &bytes, Reading::Own)?;
-        if manifest.project.is_none() && manifest.workspace.is_none() {
-            return Err(InstallError::PackageIsNoProject {
-                path: root.to_path_buf(),
+    /// The project as it is now that its lock is held, for a command started where the one that
+    /// found it was.
+    ///
+    /// # Errors
+    /// It is no longer the same project, or cannot be read.
+    pub(crate) fn again(&self) -> Result<Project, InstallError> {
+        let nearest = self.nearest();
+        let again = Self::require(&nearest.directory(&self.root))?;
+        if again.root != self.root || again.nearest().path != nearest.path {
+            return Err(InstallError::ChangedMeanwhile {
+                path: nearest.path.under(&self.root),
             });
         }
-        if manifest.workspace.is_some() {
-            return Err(InstallError::NotYet {
-                what: "a `[workspace]`".to_owned(),
-                path,
+        Ok(again)
+    }
+
+    /// Reads the project of the manifest `own` in `directory`, a canonical one.
+    fn open(directory: &Path, own: OwnManifest) -> Result<Project, InstallError> {
+        let root = workspace::root_of(directory)?;
+        let own = Some(own).filter(|_| root == *directory);
+        let manifests = workspace::manifests(&root, own)?;
+        let is_nearest = |own: &OwnManifest| own.directory(&root) == *directory;
+        let Some(nearest) = manifests.iter().position(is_nearest) else {
+            return Err(InstallError::NoProject {
+                start: directory.to_path_buf(),
+            });
+        };
+        let own = &manifests[0].manifest;
+        if own.project.is_none() && own.workspace.is_none() {
+            let workspace = workspace::nearest_workspace(&root)?;
+            return Err(InstallError::PackageIsNoProject {
+                path: root,
+                workspace,
             });
         }
         Ok(Project {
-            root: root.to_path_buf(),
-            layout: Layout::new(root.to_path_buf()),
-            manifest,
-            manifest_text: Some(text),
-            manifest_digest: Some(Sha256Digest::of(&bytes)),
+            layout: Layout::new(root.clone()),
+            root,
+            manifests,
+            nearest,
         })
     }
 
@@ -89,27 +197,87 @@ impl Project {
         let root = canonical_directory(root)?;
         let (manifest, _) =
             parse_manifest(&root.join(MANIFEST_NAME), text.as_bytes(), Reading::Own)?;
-        let layout = Layout::new(root.clone());
-        Ok(Project {
-            root,
-            layout,
+        let own = OwnManifest {
+            path: RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path"),
             manifest,
-            manifest_text: None,
-            manifest_digest: None,
+            text: None,
+            digest: None,
+        };
+        Ok(Project {
+            layout: Layout::new(root.clone()),
+            root,
+            manifests: vec![own],
+            nearest: 0,
         })
+    }
+
+    /// The root's manifest.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifests[0].manifest
+    }
+
+    /// The manifests of the members of its workspace.
+    pub(crate) fn members(&self) -> &[OwnManifest] {
+        &self.manifests[1..]
+    }
+
+    /// The manifest nearest to where the command was started: the one that it edits.
+    pub(crate) fn nearest(&self) -> &OwnManifest {
+        &self.manifests[self.nearest]
+    }
+
+    /// Which of the [`Project::requirements`] are those of the nearest manifest.
+    pub(crate) fn nearest_index(&self) -> usize {
+        self.nearest
+    }
+
+    /// What its manifests ask for, in their order.
+    pub(crate) fn requirements(&self) -> Vec<OwnRequirements> {
+        let all = self.manifests.iter();
+        all.map(|own| OwnRequirements {
+            name: own.name().to_owned(),
+            path: own.path.clone(),
+            requires: own.manifest.requires.clone(),
+            conflicts: conflicts(&own.manifest),
+        })
+        .collect()
+    }
+
+    /// Whether none of its manifests requires anything.
+    pub(crate) fn requires_nothing(&self) -> bool {
+        let mut all = self.manifests.iter();
+        all.all(|own| own.manifest.requires.is_empty())
+    }
+
+    /// Whether the root takes `id` from one source whatever anybody else says.
+    pub(crate) fn is_overridden(&self, id: &PackageId) -> bool {
+        let mut overrides = self.manifest().overrides.iter();
+        overrides.any(|found| found.package == *id)
+    }
+
+    /// The digest of each manifest as it was read.
+    pub(crate) fn manifest_digests(&self) -> Vec<(RelPath, Option<Sha256Digest>)> {
+        let all = self.manifests.iter();
+        all.map(|own| (own.path.clone(), own.digest)).collect()
     }
 
     /// The project's name.
     pub(crate) fn name(&self) -> &str {
-        self.manifest
-            .project
-            .as_ref()
-            .map_or("project", |project| &project.name)
+        self.manifests[0].name()
+    }
+
+    /// The strictest that its manifests say of install hooks.
+    pub(crate) fn install_hooks(&self) -> Option<HookTightening> {
+        let projects = self
+            .manifests
+            .iter()
+            .filter_map(|own| own.manifest.project.as_ref());
+        projects.filter_map(|project| project.install_hooks).max()
     }
 
     /// Whether its slots are meant to be committed.
     pub(crate) fn vendor(&self) -> bool {
-        let project = self.manifest.project.as_ref();
+        let project = self.manifest().project.as_ref();
         project.is_none_or(|project| project.vendor)
     }
 

@@ -514,7 +514,7 @@ impl<'a> Projector<'a> {
     /// Whether the file is written where it is missing: for all harnesses, for one that is chosen,
     /// and where another entrance is a link to it.
     fn is_expected(&self, entrance: &Entrance) -> Result<bool, InstallError> {
-        let project = self.project.manifest.project.as_ref();
+        let project = self.project.manifest().project.as_ref();
         let chosen = project.and_then(|project| project.harnesses.as_ref());
         let is_chosen = entrance.harness.is_none_or(|harness| {
             chosen.is_some_and(|chosen| chosen.iter().any(|name| name == harness))

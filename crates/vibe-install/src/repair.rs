@@ -48,14 +48,14 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     }
     let in_use = open_store(context.settings, &project, false)?;
     let opened = open(context, &project)?;
-    let project = Project::require(&project.root)?;
+    let project = project.again()?;
     set_aside_unusable(context, &project)?;
     let lock = project.require_lock()?;
     check_installed(&lock.lock, &request.packages)?;
-    let requires = &project.manifest.requires;
+    let own = project.requirements();
     let repositories = Repositories::new(context, project.root.clone());
-    let sources = Sources::open(&project, &repositories, requires)?;
-    let problems = lock_problems(&project, &sources, requires, &lock.lock);
+    let sources = Sources::open(&project, &repositories, &own)?;
+    let problems = lock_problems(&sources, &own, &lock.lock);
     // Nothing is taken from a place that the manifest does not name.
     if problems
         .iter()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::formats::state::LinkMode;
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::plan::{PlacePlan, ProjectEdit, Step};
@@ -36,8 +37,10 @@ pub struct RunReport {
     pub projected: Vec<ProjectEdit>,
     /// `vibe.lock` was, or would be, written.
     pub lock_changed: bool,
-    /// `vibe.toml` was, or would be, written.
+    /// A `vibe.toml` was, or would be, written.
     pub manifest_changed: bool,
+    /// Which one, relative to the root.
+    pub manifest: Option<RelPath>,
     /// A new project was, or would be, started here.
     #[serde(serialize_with = "optional_path_text")]
     pub started_project: Option<PathBuf>,
@@ -64,6 +67,13 @@ pub(crate) fn optional_path_text<S: serde::Serializer>(
 }
 
 impl RunReport {
+    /// The manifest that was, or would be, written, relative to the root.
+    pub fn manifest_name(&self) -> &str {
+        self.manifest
+            .as_ref()
+            .map_or(MANIFEST_NAME, RelPath::as_str)
+    }
+
     /// Phases that ended badly after their package was installed.
     pub fn flagged(&self) -> impl Iterator<Item = &HookRecord> {
         self.hooks.iter().filter(|hook| hook.is_flag())
@@ -80,6 +90,8 @@ pub struct PackageSummary {
     pub version: String,
     /// Its source, as the lock writes it.
     pub source: String,
+    /// An `[[override]]` says where it comes from.
+    pub overridden: bool,
     /// Its slot, relative to `vibedeps/`.
     pub slot: SlotName,
     /// The identity of its tree; absent where the slot has no usable record.

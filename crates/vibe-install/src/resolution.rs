@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::Dependency;
-use vibe_core::{Constraint, Event, Observer, PackageId, Requirements, Version};
+use vibe_core::{Constraint, Event, Observer, PackageId, Version};
 use vibe_fetch::DirectoryRegistry;
-use vibe_resolver::lock_check::{Asked, LockProblem, LockProblemKind, check_lock};
-use vibe_resolver::{Request, ResolveError, Resolved, resolve};
+use vibe_resolver::lock_check::{self, Asked, LockProblem, LockProblemKind, Root, check_lock};
+use vibe_resolver::{Request, Requirer, ResolveError, Resolved, resolve};
 
 use crate::error::InstallError;
-use crate::project::Project;
-use crate::sources::{Sources, conflicts, registry_directory};
+use crate::overrides::tell_given_way;
+use crate::project::{OwnRequirements, Project};
+use crate::sources::{Sources, registry_directory};
 use crate::target::{GitOrigin, Origin, Target};
 use crate::unsolved::Unsolved;
 
 /// What to resolve.
 pub(crate) struct ResolveRequest<'a> {
-    /// The root's requirements, those of the command line included.
-    pub requires: &'a BTreeMap<PackageId, Dependency>,
+    /// What the project's manifests require, those of the command line included.
+    pub own: &'a [OwnRequirements],
     /// The lock, if there is one.
     pub lock: Option<&'a Lock>,
     /// Packages whose locked version is not held.
@@ -41,7 +41,7 @@ pub(crate) fn resolve_targets(
 ) -> Result<Targets, InstallError> {
     let empty = Lock::default();
     let lock = request.lock.unwrap_or(&empty);
-    let problems = lock_problems(project, sources, request.requires, lock);
+    let problems = lock_problems(sources, request.own, lock);
     if problems.is_empty() && request.released.is_empty() {
         return targets_of_lock(project, lock);
     }
@@ -49,40 +49,51 @@ pub(crate) fn resolve_targets(
         return Err(lock_error(problems));
     }
     tell_extra_entries(&problems, observer);
-    resolve_anew(project, sources, request, observer)
+    resolve_anew(sources, request, observer)
 }
 
 /// Solves, whatever the lock satisfies.
 pub(crate) fn resolve_anew(
-    project: &Project,
     sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     observer: &dyn Observer,
 ) -> Result<Targets, InstallError> {
     observer.observe(&Event::Resolving);
     let empty = Lock::default();
-    solve(project, sources, request, request.lock.unwrap_or(&empty))
+    let lock = request.lock.unwrap_or(&empty);
+    solve(sources, request, lock, observer)
 }
 
 /// What keeps `lock` from satisfying the manifests.
 pub(crate) fn lock_problems(
-    project: &Project,
     sources: &Sources<'_>,
-    requires: &BTreeMap<PackageId, Dependency>,
+    own: &[OwnRequirements],
     lock: &Lock,
 ) -> Vec<LockProblem> {
     let all = lock.packages.iter();
     let held = all.map(|package| (package.id.clone(), package.clone()));
     sources.git.hold(held.collect());
     sources.git.answer_only_held(true);
+    let roots: Vec<Root> = own.iter().map(|own| lock_root(sources, own)).collect();
     let asked = Asked {
-        roots: &sources.wanted(requires),
-        root_conflicts: &conflicts(&project.manifest),
+        roots: &roots,
+        overrides: &sources.wanted(sources.overrides()),
         local: &sources.local_packages(),
         registries: &sources.registry_urls(),
         published: &|locked| sources.published_repositories(locked),
     };
     check_lock(lock, &asked)
+}
+
+fn lock_root(sources: &Sources<'_>, own: &OwnRequirements) -> Root {
+    Root {
+        requirer: match own.is_root() {
+            true => lock_check::Requirer::Project,
+            false => lock_check::Requirer::Member(own.shown()),
+        },
+        wanted: sources.wanted(&own.requires),
+        conflicts: own.conflicts.clone(),
+    }
 }
 
 /// The error that `problems` are: one of integrity if any of them is.
@@ -151,27 +162,21 @@ pub(crate) fn target_of(project: &Project, locked: &LockedPackage) -> Result<Tar
 }
 
 fn solve(
-    project: &Project,
     sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     lock: &Lock,
+    observer: &dyn Observer,
 ) -> Result<Targets, InstallError> {
     sources.git.hold(held_entries(request, lock));
     sources.git.answer_only_held(true);
-    sources.ask_ahead(request.requires)?;
-    let mut root = sources.constraints(request.requires)?;
+    sources.ask_ahead(request.own)?;
+    let mut requirers = requirers(sources, request.own)?;
     if let Some((id, version)) = request.precise {
-        pin(&mut root, sources, id, version)?;
+        pin(&mut requirers, request.own, sources, id, version)?;
     }
-    let held = held_versions(sources, request, lock, &root);
-    let conflicts = conflicts(&project.manifest);
     let solver_request = Request {
-        root: project.name().to_owned(),
-        requirements: Requirements {
-            requires: root,
-            conflicts,
-        },
-        held,
+        held: held_versions(sources, request, lock, &requirers),
+        requirers,
     };
     let resolution = match resolve(sources, &solver_request) {
         Err(error)
@@ -183,6 +188,7 @@ fn solve(
         outcome => outcome,
     };
     let resolution = resolution.map_err(|error| resolve_error(error, sources))?;
+    tell_given_way(sources, request.own, &resolution, observer)?;
     if let Some((id, version)) = request.precise {
         let chosen = resolution
             .packages
@@ -196,19 +202,30 @@ fn solve(
         .collect()
 }
 
+/// What the project's manifests ask for, as the solver looks at it.
+fn requirers(
+    sources: &Sources<'_>,
+    own: &[OwnRequirements],
+) -> Result<Vec<Requirer>, InstallError> {
+    let requirer = |own: &OwnRequirements| Ok(own.requirer(sources.constraints(&own.requires)?));
+    own.iter().map(requirer).collect()
+}
+
 /// The versions that stay while there is a solution with them. A locked one that a requirement of
-/// the root no longer takes is touched, and free.
+/// the user's own manifests no longer takes is touched, and free.
 fn held_versions(
     sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     lock: &Lock,
-    root: &BTreeMap<PackageId, Constraint>,
+    requirers: &[Requirer],
 ) -> BTreeMap<PackageId, Version> {
+    let takes = |requirer: &Requirer, package: &LockedPackage| {
+        let constraint = requirer.requirements.requires.get(&package.id);
+        constraint.is_none_or(|constraint| constraint.matches(&package.version))
+    };
     let is_held = |package: &&LockedPackage| {
         !request.released.contains(&package.id)
-            && root
-                .get(&package.id)
-                .is_none_or(|constraint| constraint.matches(&package.version))
+            && requirers.iter().all(|requirer| takes(requirer, package))
             && !sources.path_packages().contains_key(&package.id)
     };
     let held = lock.packages.iter().filter(is_held);
@@ -245,31 +262,40 @@ fn resolved_target(
 
 /// Requires just `version` of `id`, which what is required of it must take.
 fn pin(
-    root: &mut BTreeMap<PackageId, Constraint>,
+    requirers: &mut [Requirer],
+    own: &[OwnRequirements],
     sources: &Sources<'_>,
     id: &PackageId,
     version: &Version,
 ) -> Result<(), InstallError> {
-    match root.get(id) {
-        Some(constraint) if !constraint.matches(version) => {
-            Err(match sources.one_version_source(id) {
+    let exact = Constraint::exact(version);
+    for (requirer, own) in requirers.iter_mut().zip(own) {
+        let Some(constraint) = requirer.requirements.requires.get_mut(id) else {
+            continue;
+        };
+        if !constraint.matches(version) {
+            return Err(match sources.one_version_source(id) {
                 Some(origin) => InstallError::PreciseOfOne {
                     id: id.clone(),
                     version: version.clone(),
                     origin,
                 },
                 None => InstallError::PreciseRefused {
+                    manifest: own.path.clone(),
                     id: id.clone(),
                     version: version.clone(),
                     constraint: constraint.clone(),
                 },
-            })
+            });
         }
-        _ => {
-            root.insert(id.clone(), Constraint::exact(version));
-            Ok(())
-        }
+        *constraint = exact.clone();
     }
+    let is_required = |requirer: &Requirer| requirer.requirements.requires.contains_key(id);
+    let is_required = requirers.iter().any(is_required);
+    if let (Some(first), false) = (requirers.first_mut(), is_required) {
+        first.requirements.requires.insert(id.clone(), exact);
+    }
+    Ok(())
 }
 
 /// A constraint does not look at build metadata; whoever names them has to get them.

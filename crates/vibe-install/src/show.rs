@@ -125,8 +125,8 @@ pub fn show(
         Some(locked) => installed(&looked, locked)?,
         None => None,
     };
-    let requires = &looked.project.manifest.requires;
-    let sources = Sources::open(&looked.project, &repositories, requires);
+    let own = looked.project.requirements();
+    let sources = Sources::open(&looked.project, &repositories, &own);
     let (found, versions) = match (installed, sources) {
         (Some(found), sources) => {
             let versions = sources.and_then(|sources| choice(&sources, id));

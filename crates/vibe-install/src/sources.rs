@@ -10,6 +10,7 @@ use vibe_core::formats::manifest::{
     Dependency, DependencySource, GitReference, MANIFEST_NAME, Manifest, Materialization, Reading,
 };
 use vibe_core::limits::MANIFEST_BYTES;
+use vibe_core::text::escape;
 use vibe_core::{Constraint, Index, PackageId, RelPath, RemoteUrl, Requirements, Version};
 use vibe_fetch::DirectoryRegistry;
 use vibe_fs::{canonical_directory, read_if_exists};
@@ -20,9 +21,10 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use crate::error::InstallError;
 use crate::git_sources::{GitRequirement, GitSources};
 use crate::planning::vouched_manifest;
-use crate::project::{Project, parse_manifest};
+use crate::project::{OwnRequirements, Project, parse_manifest};
 use crate::repositories::Repositories;
 use crate::target::{GitOrigin, Origin};
+use crate::workspace::{Scope, WorkspaceError, fill_in};
 
 /// The sources of one project.
 pub(crate) struct Sources<'a> {
@@ -30,10 +32,10 @@ pub(crate) struct Sources<'a> {
     paths: BTreeMap<PackageId, PathPackage>,
     /// The packages in git repositories.
     pub(crate) git: GitSources<'a>,
-    /// The packages that the user's own manifests take from a registry, and the manifest that does.
-    from_registries: BTreeMap<PackageId, PathBuf>,
-    /// The registry that the project asks for by name, by package.
-    pinned: BTreeMap<PackageId, String>,
+    /// Where the user's own manifests take each package from.
+    claims: BTreeMap<PackageId, Claim>,
+    /// The packages that the root takes from one source whatever anybody else says.
+    overrides: BTreeMap<PackageId, Dependency>,
     manifests: RefCell<BTreeMap<(PackageId, Version), Rc<Manifest>>>,
     /// Where the slots are.
     layout: Layout,
@@ -139,147 +141,219 @@ struct Required<'a> {
     dependency: &'a Dependency,
 }
 
+/// Where one of the user's own manifests takes a package from.
+#[derive(Debug, Clone)]
+struct Claim {
+    source: ClaimedSource,
+    manifest: PathBuf,
+}
+
+/// A source as it can be compared with another one.
+#[derive(Debug, Clone)]
+enum ClaimedSource {
+    /// The registry of this name, or the first that knows the package.
+    Registry(Option<String>),
+    /// A directory.
+    Path {
+        /// Canonical.
+        directory: PathBuf,
+        /// As the lock writes it.
+        text: String,
+    },
+    /// A repository.
+    Git(GitRequirement),
+}
+
+impl ClaimedSource {
+    /// Whether a package can come from both at once.
+    fn agrees_with(&self, other: &ClaimedSource) -> bool {
+        match (self, other) {
+            (Self::Registry(Some(one)), Self::Registry(Some(other))) => one == other,
+            (Self::Registry(_), Self::Registry(_)) => true,
+            (
+                Self::Path { directory, .. },
+                Self::Path {
+                    directory: other, ..
+                },
+            ) => directory == other,
+            (Self::Git(one), Self::Git(other)) => one == other,
+            _ => false,
+        }
+    }
+
+    /// For a message.
+    fn shown(&self) -> String {
+        match self {
+            Self::Registry(None) => "a registry".to_owned(),
+            Self::Registry(Some(name)) => format!("the registry `{name}`"),
+            Self::Path { text, .. } => format!("path {}", escape(text)),
+            Self::Git(requirement) => requirement.shown(),
+        }
+    }
+}
+
+impl Claim {
+    /// For a message.
+    fn shown(&self) -> String {
+        let manifest = vibe_fs::error::shown(&self.manifest);
+        format!("{}, by {manifest}", self.source.shown())
+    }
+}
+
 impl<'a> Sources<'a> {
-    /// Opens the sources that `project` names, with `requires` as the root's requirements: its
+    /// Opens the sources that `project` names, with `own` as what its manifests require: its
     /// registries, and every path source reached through path requirements. No repository is asked
     /// anything yet.
     pub(crate) fn open(
         project: &Project,
         repositories: &'a Repositories<'a>,
-        requires: &BTreeMap<PackageId, Dependency>,
+        own: &[OwnRequirements],
     ) -> Result<Self, InstallError> {
-        let manifest_path = project.root.join(MANIFEST_NAME);
-        if let Some(found) = project.manifest.overrides.first() {
-            let what = format!("the `[[override]]` of {}", found.package);
-            return Err(InstallError::NotYet {
-                what,
-                path: manifest_path,
-            });
-        }
         let mut sources = Self {
             registries: open_registries(project)?,
             paths: BTreeMap::new(),
             git: GitSources::new(repositories),
-            from_registries: BTreeMap::new(),
-            pinned: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            overrides: BTreeMap::new(),
             manifests: RefCell::default(),
             layout: project.layout.clone(),
         };
-        for (id, dependency) in requires {
-            if let DependencySource::Registry {
-                registry: Some(name),
-                ..
-            } = &dependency.source
-            {
-                if !sources
-                    .registries
-                    .iter()
-                    .any(|registry| registry.name == *name)
-                {
-                    let (name, id) = (name.clone(), id.clone());
-                    return Err(InstallError::NoSuchRegistry {
-                        path: manifest_path,
-                        id,
-                        name,
-                    });
-                }
-                sources.pinned.insert(id.clone(), name.clone());
-            }
+        let overrides = overrides_of(project.manifest());
+        let mut open = Vec::new();
+        sources.claim(project, &project.root, "", &overrides, &mut open)?;
+        sources.overrides = overrides;
+        for own in own {
+            let directory = project.root.join(own.base());
+            sources.claim(project, &directory, own.base(), &own.requires, &mut open)?;
         }
-        let mut open = vec![(project.root.clone(), String::new(), requires.clone())];
-        while let Some((directory, text, requires)) = open.pop() {
-            let manifest_path = directory.join(MANIFEST_NAME);
-            for (id, dependency) in &requires {
-                let required = Required {
-                    manifest_path: &manifest_path,
-                    id,
-                    dependency,
-                };
-                sources.add_git(&text, &required)?;
-                if let Some(found) = sources.add_path(&directory, &text, &required)? {
-                    let requires = found.manifest.requires.clone();
-                    open.push((found.directory, found.path, requires));
-                }
-            }
+        while let Some(path) = open.pop() {
+            let requires = &path.manifest.requires;
+            sources.claim(project, &path.directory, &path.path, requires, &mut open)?;
         }
-        sources.check_one_source(project, requires)?;
         Ok(sources)
     }
 
-    /// Takes up the repository that a requirement of one of the user's own manifests names.
-    fn add_git(&mut self, base_text: &str, required: &Required<'_>) -> Result<(), InstallError> {
-        match git_requirement(base_text, required)? {
-            Some(requirement) => self.git.require(required.id, requirement),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes up the path source that a requirement names; gives it back if it is new.
-    fn add_path(
-        &mut self,
-        base: &Path,
-        base_text: &str,
-        required: &Required<'_>,
-    ) -> Result<Option<PathPackage>, InstallError> {
-        refuse_unsupported(required)?;
-        let DependencySource::Path { path, .. } = &required.dependency.source else {
-            return Ok(None);
-        };
-        let directory =
-            canonical_directory(&base.join(path)).map_err(|source| InstallError::PathSource {
-                id: required.id.clone(),
-                path: path.clone(),
-                source,
-            })?;
-        let text = join_stated(base_text, path);
-        if let Some(known) = self.paths.get(required.id) {
-            if known.directory == directory {
-                return Ok(None);
-            }
-            return Err(InstallError::TwoSources {
-                id: required.id.clone(),
-                first: format!("path {}", known.path),
-                second: format!("path {text}"),
-            });
-        }
-        let found = read_path_package(required, text, directory)?;
-        self.paths.insert(required.id.clone(), found.clone());
-        Ok(Some(found))
-    }
-
-    /// A package that one of the user's own manifests takes from a path or a repository may not be
-    /// taken from elsewhere by another of them. What published packages require of a registry is
-    /// satisfied by either.
-    fn check_one_source(
+    /// Takes up the sources that the manifest in `directory` names, which the root sees as `base`.
+    /// Path packages that are new are added to `found`.
+    fn claim(
         &mut self,
         project: &Project,
+        directory: &Path,
+        base: &str,
         requires: &BTreeMap<PackageId, Dependency>,
+        found: &mut Vec<PathPackage>,
     ) -> Result<(), InstallError> {
-        let root = std::iter::once((project.root.clone(), requires));
-        let local = self.paths.values();
-        let own = root.chain(local.map(|p| (p.directory.clone(), &p.manifest.requires)));
-        for (directory, requires) in own {
-            for (id, dependency) in requires {
-                if let DependencySource::Registry { .. } = dependency.source {
-                    let manifest = directory.join(MANIFEST_NAME);
-                    self.from_registries.insert(id.clone(), manifest);
+        let manifest_path = directory.join(MANIFEST_NAME);
+        for (id, dependency) in requires {
+            let required = Required {
+                manifest_path: &manifest_path,
+                id,
+                dependency,
+            };
+            refuse_unsupported(&required)?;
+            if self.overrides.contains_key(id) {
+                continue;
+            }
+            let claim = Claim {
+                source: self.claimed_source(directory, base, &required)?,
+                manifest: manifest_path.clone(),
+            };
+            if self.is_claimed(id, &claim)? {
+                continue;
+            }
+            match &claim.source {
+                ClaimedSource::Registry(_) => {}
+                ClaimedSource::Git(requirement) => self.git.require(id, requirement.clone())?,
+                ClaimedSource::Path { directory, text } => {
+                    let (directory, text) = (directory.clone(), text.clone());
+                    let package = read_path_package(project, &required, text, directory)?;
+                    self.paths.insert(id.clone(), package.clone());
+                    found.push(package);
                 }
             }
+            self.claims.insert(id.clone(), claim);
         }
-        for (id, manifest) in &self.from_registries {
-            if let Some(first) = self.named_source(id) {
-                return Err(two_sources(id, first, by_registry(manifest)));
+        Ok(())
+    }
+
+    /// Whether another manifest takes `id` from the same source already.
+    ///
+    /// # Errors
+    /// It takes it from another one.
+    fn is_claimed(&self, id: &PackageId, claim: &Claim) -> Result<bool, InstallError> {
+        match self.claims.get(id) {
+            None => Ok(false),
+            Some(known) if !known.source.agrees_with(&claim.source) => {
+                Err(two_sources(id, known.shown(), claim.shown()))
             }
+            // A registry that is asked for by name counts for those who name none.
+            Some(known) => Ok(!matches!(
+                (&known.source, &claim.source),
+                (
+                    ClaimedSource::Registry(None),
+                    ClaimedSource::Registry(Some(_))
+                )
+            )),
         }
-        let both = self.git.ids();
-        match both.iter().find(|id| self.paths.contains_key(id)) {
-            Some(id) => {
-                let path = format!("path {}", self.paths[id].path);
-                let git = self.git.requirement(id).map(|git| git.shown());
-                Err(two_sources(id, path, git.unwrap_or_default()))
+    }
+
+    /// The source that `required` names, by the manifest in `directory`, which the root sees as
+    /// `base`.
+    fn claimed_source(
+        &self,
+        directory: &Path,
+        base: &str,
+        required: &Required<'_>,
+    ) -> Result<ClaimedSource, InstallError> {
+        if let Some(requirement) = git_requirement(base, required)? {
+            return Ok(ClaimedSource::Git(requirement));
+        }
+        match &required.dependency.source {
+            DependencySource::Path { path, .. } => Ok(ClaimedSource::Path {
+                directory: canonical_directory(&directory.join(path)).map_err(|source| {
+                    InstallError::PathSource {
+                        id: required.id.clone(),
+                        path: path.clone(),
+                        source,
+                    }
+                })?,
+                text: join_stated(base, path),
+            }),
+            DependencySource::Registry {
+                registry: Some(name),
+                ..
+            } => {
+                self.check_registry(required, name)?;
+                Ok(ClaimedSource::Registry(Some(name.clone())))
             }
-            None => Ok(()),
+            _ => Ok(ClaimedSource::Registry(None)),
         }
+    }
+
+    fn check_registry(&self, required: &Required<'_>, name: &str) -> Result<(), InstallError> {
+        let known: Vec<String> = self.registries.iter().map(|one| one.name.clone()).collect();
+        match known.iter().any(|known| known == name) {
+            true => Ok(()),
+            false => Err(InstallError::NoSuchRegistry {
+                path: required.manifest_path.to_path_buf(),
+                id: required.id.clone(),
+                name: name.to_owned(),
+                known,
+            }),
+        }
+    }
+
+    /// The name of the registry that the user's own manifests ask for.
+    fn pinned(&self, id: &PackageId) -> Option<&String> {
+        match &self.claims.get(id)?.source {
+            ClaimedSource::Registry(name) => name.as_ref(),
+            ClaimedSource::Path { .. } | ClaimedSource::Git(_) => None,
+        }
+    }
+
+    /// The packages that the root takes from one source whatever anybody else says.
+    pub(crate) fn overrides(&self) -> &BTreeMap<PackageId, Dependency> {
+        &self.overrides
     }
 
     /// The path or the repository that manifests take `id` from, for a message.
@@ -316,7 +390,7 @@ impl<'a> Sources<'a> {
             let Some(requirement) = git_requirement("", &required)? else {
                 continue;
             };
-            if self.paths.contains_key(id) {
+            if self.paths.contains_key(id) || self.overrides.contains_key(id) {
                 continue;
             }
             let url = &requirement.url;
@@ -328,8 +402,10 @@ impl<'a> Sources<'a> {
                     repository: url.to_string(),
                 });
             }
-            if let Some(own) = self.from_registries.get(id) {
-                return Err(two_sources(id, requirement.shown(), by_registry(own)));
+            if let Some(own) = self.claims.get(id)
+                && matches!(own.source, ClaimedSource::Registry(_))
+            {
+                return Err(two_sources(id, requirement.shown(), own.shown()));
             }
             self.git.require(id, requirement)?;
         }
@@ -338,7 +414,7 @@ impl<'a> Sources<'a> {
 
     /// The registry that `id` comes from: the one asked for by name, else the first that knows it.
     fn registry_of(&self, id: &PackageId) -> Result<Option<&NamedRegistry>, InstallError> {
-        let pinned = self.pinned.get(id);
+        let pinned = self.pinned(id);
         for registry in &self.registries {
             let asked = pinned.is_none_or(|name| *name == registry.name);
             if asked && !registry.versions(id, &self.git)?.is_empty() {
@@ -350,7 +426,7 @@ impl<'a> Sources<'a> {
 
     /// The url of the registry that the project asks for by name.
     fn pinned_url(&self, id: &PackageId) -> Option<String> {
-        let name = self.pinned.get(id)?;
+        let name = self.pinned(id)?;
         let mut registries = self.registries.iter();
         let registry = registries.find(|registry| registry.name == *name)?;
         Some(registry.url.clone())
@@ -514,17 +590,18 @@ impl<'a> Sources<'a> {
             .collect()
     }
 
-    /// Asks the repositories of `requires`, and of path packages, several at a time.
-    pub(crate) fn ask_ahead(
-        &self,
-        requires: &BTreeMap<PackageId, Dependency>,
-    ) -> Result<(), InstallError> {
+    /// Asks the repositories of what `own` require, and path packages, several at a time.
+    pub(crate) fn ask_ahead(&self, own: &[OwnRequirements]) -> Result<(), InstallError> {
         let local = self.paths.values().flat_map(|path| &path.manifest.requires);
-        let published = requires.iter().chain(local).filter_map(|(id, dependency)| {
+        let own = own.iter().flat_map(|own| &own.requires);
+        let published = own.chain(local).filter_map(|(id, dependency)| {
             let DependencySource::Registry { constraint, .. } = &dependency.source else {
                 return None;
             };
-            let pinned = self.pinned.get(id);
+            if self.overrides.contains_key(id) {
+                return None;
+            }
+            let pinned = self.pinned(id);
             let mut registries = self.registries.iter();
             let registry = registries.find(|one| pinned.is_none_or(|name| *name == one.name))?;
             let is_git = matches!(registry.kind, RegistryKind::Git);
@@ -536,7 +613,7 @@ impl<'a> Sources<'a> {
 
     /// `requires` as the solver looks at it. A path source has one version, and so has a tag, a
     /// branch or a revision; a requirement without a constraint takes it even where it is a
-    /// prerelease.
+    /// prerelease. Of an override, every requirement takes what the override does.
     pub(crate) fn constraints(
         &self,
         requires: &BTreeMap<PackageId, Dependency>,
@@ -551,6 +628,7 @@ impl<'a> Sources<'a> {
         requires
             .iter()
             .map(|(id, dependency)| {
+                let dependency = self.overrides.get(id).unwrap_or(dependency);
                 let constraint = match constraint_of(dependency) {
                     Some(constraint) => constraint,
                     None => any(id)?,
@@ -627,7 +705,7 @@ pub(crate) fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
 
 fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError> {
     project
-        .manifest
+        .manifest()
         .registries
         .iter()
         .map(|registry| {
@@ -658,8 +736,15 @@ fn two_sources(id: &PackageId, first: String, second: String) -> InstallError {
     }
 }
 
-fn by_registry(manifest: &Path) -> String {
-    format!("a registry, by {}", vibe_fs::error::shown(manifest))
+/// The overrides of the root's `manifest`, each as a requirement.
+fn overrides_of(manifest: &Manifest) -> BTreeMap<PackageId, Dependency> {
+    let overrides = manifest.overrides.iter();
+    overrides
+        .map(|found| {
+            let dependency = Dependency::new(found.source.clone(), found.position);
+            (found.package.clone(), dependency)
+        })
+        .collect()
 }
 
 /// What `required` asks of a repository, with a local one as the root sees it; `base` is how the
@@ -702,11 +787,11 @@ fn refuse_unsupported(required: &Required<'_>) -> Result<(), InstallError> {
         || dependency.uninstall_hook.is_some();
     let what = match &dependency.source {
         _ if foreign => "foreign dependency",
-        DependencySource::Variable { .. } => "workspace version of the dependency",
         _ if dependency.materialization == Some(Materialization::InPlace) => "in-place dependency",
         DependencySource::Registry { .. }
         | DependencySource::Path { .. }
-        | DependencySource::Git { .. } => return Ok(()),
+        | DependencySource::Git { .. }
+        | DependencySource::Variable { .. } => return Ok(()),
     };
     Err(InstallError::NotYet {
         what: format!("the {what} {}", required.id),
@@ -715,11 +800,17 @@ fn refuse_unsupported(required: &Required<'_>) -> Result<(), InstallError> {
 }
 
 fn read_path_package(
+    project: &Project,
     required: &Required<'_>,
     path: String,
     directory: PathBuf,
 ) -> Result<PathPackage, InstallError> {
-    let manifest = read_manifest(&directory)?;
+    let mut own = project.manifests.iter();
+    let own = own.find(|own| own.directory(&project.root) == directory);
+    let manifest = match own {
+        Some(own) => own.manifest.clone(),
+        None => read_outside(&directory)?,
+    };
     let Some(package) = &manifest.package else {
         return Err(InstallError::NotAPackage {
             id: required.id.clone(),
@@ -770,6 +861,14 @@ fn check_published(
                 dependency: dependency_id.clone(),
             });
         }
+        if matches!(dependency.source, DependencySource::Variable { .. }) {
+            return Err(WorkspaceError::PublishedVariable {
+                id: id.clone(),
+                version: version.clone(),
+                dependency: dependency_id.clone(),
+            }
+            .into());
+        }
         refuse_unsupported(&Required {
             manifest_path: &place.join(MANIFEST_NAME),
             id: dependency_id,
@@ -779,15 +878,33 @@ fn check_published(
     Ok(())
 }
 
+/// Reads the manifest of the package in `directory`, which is no member of the workspace: the only
+/// versions that it can name are its own.
+fn read_outside(directory: &Path) -> Result<Manifest, InstallError> {
+    let (mut manifest, text) = read_manifest_text(directory)?;
+    let scopes: Vec<Scope> = Scope::of(&manifest).into_iter().collect();
+    fill_in(
+        &directory.join(MANIFEST_NAME),
+        &text,
+        &mut manifest,
+        &scopes,
+    )?;
+    Ok(manifest)
+}
+
 /// Reads the manifest of the package in `directory`.
 pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> {
+    read_manifest_text(directory).map(|(manifest, _)| manifest)
+}
+
+fn read_manifest_text(directory: &Path) -> Result<(Manifest, String), InstallError> {
     let path = directory.join(MANIFEST_NAME);
     let bytes = read_if_exists(&path, MANIFEST_BYTES)
         .map_err(|source| InstallError::ReadManifest { source })?
         .ok_or_else(|| InstallError::NoPackageManifest {
             path: directory.to_path_buf(),
         })?;
-    parse_manifest(&path, &bytes, Reading::Package).map(|(manifest, _)| manifest)
+    parse_manifest(&path, &bytes, Reading::Package)
 }
 
 /// `stated` as seen from the root, where `base` is how the root sees the directory of the manifest

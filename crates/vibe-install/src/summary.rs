@@ -48,7 +48,7 @@ pub(crate) fn package_summaries_done(
                 installed: true,
                 tree: Some(package.tree),
                 files: fetched.or(recorded).map(|tree| tree.rows().len()),
-                ..summary_of(locked, &state)
+                ..summary_of(project, locked, &state)
             })
         })
         .collect()
@@ -60,7 +60,7 @@ fn summary_of_record(
     state: &MachineState,
 ) -> Result<PackageSummary, InstallError> {
     let slot = locked.slot();
-    let mut summary = summary_of(locked, state);
+    let mut summary = summary_of(project, locked, state);
     if slot.version().is_none() {
         summary.installed = in_place::head(&project.layout, &slot).is_some();
         return Ok(summary);
@@ -89,12 +89,12 @@ pub(crate) fn package_summaries_unread(
         .iter()
         .map(|locked| PackageSummary {
             installed: true,
-            ..summary_of(locked, &state)
+            ..summary_of(project, locked, &state)
         })
         .collect())
 }
 
-fn summary_of(locked: &LockedPackage, state: &MachineState) -> PackageSummary {
+fn summary_of(project: &Project, locked: &LockedPackage, state: &MachineState) -> PackageSummary {
     let slot = locked.slot();
     let row = state.slots.get(&slot);
     let known = state.phases(&slot).into_iter().flatten();
@@ -108,6 +108,7 @@ fn summary_of(locked: &LockedPackage, state: &MachineState) -> PackageSummary {
         id: locked.id.clone(),
         version: locked.version.to_string(),
         source: locked.source.to_string(),
+        overridden: project.is_overridden(&locked.id),
         slot: slot.clone(),
         tree: locked.tree,
         link_mode: match slot.version() {

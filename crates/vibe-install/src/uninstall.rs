@@ -1,10 +1,10 @@
 //! `vibe uninstall`: requirements go, and then every package that nothing needs any more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use vibe_core::formats::lock::Lock;
-use vibe_core::formats::manifest::Dependency;
 use vibe_core::formats::manifest_removal::remove_requirement;
+use vibe_core::text::escape;
 use vibe_core::{Event, PackageId};
 use vibe_slot::layout::list_slots;
 use vibe_slot::record::{RecordOnDisk, read_record};
@@ -12,11 +12,12 @@ use vibe_slot::state_file;
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::install::{Ending, changed_lock, finish, hook_gate, plan_targets, warn_of_manifest};
+use crate::install::{Ending, changed_lock, finish, hook_gate, plan_targets, warn_of_manifests};
 use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
+use crate::overrides::tell_unused;
 use crate::package_store::open_store;
 use crate::planning::Scope;
-use crate::project::Project;
+use crate::project::{OwnRequirements, Project};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, lock_problems, resolve_anew, targets_of_lock};
@@ -53,27 +54,27 @@ pub fn uninstall(
         }
         false => open(context, &project)?,
     };
-    let project = Project::require(&project.root)?;
-    warn_of_manifest(context, &project);
+    let project = project.again()?;
+    warn_of_manifests(context, &project)?;
     let lock = project.read_lock()?;
     let empty = Lock::default();
     let before = lock.as_ref().map_or(&empty, |lock| &lock.lock);
     check_removable(context, &project, before, &request.packages)?;
     let rest = rest_of(&project, &request.packages)?;
     let repositories = Repositories::new(context, project.root.clone());
-    let sources = Sources::open(&project, &repositories, &rest.requires)?;
+    let sources = Sources::open(&project, &repositories, &rest.own)?;
     let resolve_request = ResolveRequest {
-        requires: &rest.requires,
+        own: &rest.own,
         lock: Some(before),
         released: &[],
         locked: false,
         precise: None,
     };
-    let kept = needed(before, rest.requires.keys());
-    let problems = lock_problems(&project, &sources, &rest.requires, &kept);
+    let kept = needed(before, rest.own.iter().flat_map(|own| own.requires.keys()));
+    let problems = lock_problems(&sources, &rest.own, &kept);
     let targets = match problems.is_empty() {
         true => targets_of_lock(&project, &kept)?,
-        false => resolve_anew(&project, &sources, &resolve_request, context.observer)?,
+        false => resolve_anew(&sources, &resolve_request, context.observer)?,
     };
     let scope = Scope {
         dry_run: request.dry_run,
@@ -90,7 +91,8 @@ pub fn uninstall(
     )?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
     let commit = Commit::new(&project, lock.as_ref(), changed_lock, rest.manifest);
-    tell_needed(context, &planned.lock, &request.packages);
+    tell_needed(context, &rest.own, &planned.lock, &request.packages);
+    tell_unused(&project, &planned.lock, context.observer);
     tell_notes(context, &planned, &hook_gate(context.settings, &project));
     let ending = Ending {
         dry_run: request.dry_run,
@@ -100,27 +102,28 @@ pub fn uninstall(
     finish(context, &project, &planned, &commit, ending, opened)
 }
 
-/// What is left of the manifest that states the requirements.
+/// What is left of the manifest nearest to where the command was started.
 struct Rest {
-    /// The requirements.
-    requires: BTreeMap<PackageId, Dependency>,
+    /// What all manifests require.
+    own: Vec<OwnRequirements>,
     /// Its text; `None` where it stays as it is.
     manifest: Option<String>,
 }
 
 /// The manifest without the requirements of `packages`.
 fn rest_of(project: &Project, packages: &[PackageId]) -> Result<Rest, InstallError> {
-    let mut requires = project.manifest.requires.clone();
-    let before = project.manifest_text.as_deref().unwrap_or_default();
+    let mut own = project.requirements();
+    let requires = &mut own[project.nearest_index()].requires;
+    let before = project.nearest().text.as_deref().unwrap_or_default();
     let mut text = before.to_owned();
     for id in packages.iter().filter(|id| requires.remove(id).is_some()) {
         text = remove_requirement(&text, id).map_err(|diagnostic| InstallError::Manifest {
-            path: project.layout.manifest(),
+            path: project.nearest().path.under(&project.root),
             diagnostic: Box::new(diagnostic),
         })?;
     }
     let manifest = (text != before).then_some(text);
-    Ok(Rest { requires, manifest })
+    Ok(Rest { own, manifest })
 }
 
 /// Refuses what cannot be taken out: packages that others need, and names that nobody knows. One
@@ -131,10 +134,10 @@ fn check_removable(
     lock: &Lock,
     packages: &[PackageId],
 ) -> Result<(), InstallError> {
-    let requires = &project.manifest.requires;
+    let requires = &project.nearest().manifest.requires;
     for id in packages.iter().filter(|id| !requires.contains_key(id)) {
         if lock.get(id).is_some() {
-            return Err(needed_error(lock, requires, id));
+            return Err(needed_error(project, lock, id));
         }
         let left_over = left_over(project, lock)?;
         if left_over.contains(id) {
@@ -155,23 +158,39 @@ fn check_removable(
     Ok(())
 }
 
-fn needed_error(
-    lock: &Lock,
-    requires: &BTreeMap<PackageId, Dependency>,
-    id: &PackageId,
-) -> InstallError {
+fn needed_error(project: &Project, lock: &Lock, id: &PackageId) -> InstallError {
     let brings = |root: &&PackageId| needed(lock, [*root]).get(id).is_some();
+    let nearest = project.nearest();
+    let others = project.manifests.iter();
+    let others = others.filter(|own| own.manifest.requires.contains_key(id));
     InstallError::NotRequired {
+        manifest: nearest.path.clone(),
         id: id.clone(),
+        elsewhere: others.map(|own| own.directory(&project.root)).collect(),
         requirers: requirers(lock, id).cloned().collect(),
-        roots: requires.keys().filter(brings).cloned().collect(),
+        roots: nearest
+            .manifest
+            .requires
+            .keys()
+            .filter(brings)
+            .cloned()
+            .collect(),
     }
 }
 
 /// Says of each package that stays although it is named that others require it.
-fn tell_needed(context: &Context<'_>, lock: &Lock, packages: &[PackageId]) {
+fn tell_needed(
+    context: &Context<'_>,
+    own: &[OwnRequirements],
+    lock: &Lock,
+    packages: &[PackageId],
+) {
     for id in packages.iter().filter(|id| lock.get(id).is_some()) {
-        let names: Vec<&str> = requirers(lock, id).map(PackageId::as_str).collect();
+        let own = own.iter().filter(|own| own.requires.contains_key(id));
+        let own = own.map(|own| escape(&own.name));
+        let names: Vec<String> = own
+            .chain(requirers(lock, id).map(PackageId::to_string))
+            .collect();
         let text = format!(
             "{id} stays installed: it is required by {}",
             names.join(", ")

@@ -1,6 +1,7 @@
 //! Why the requirements have no solution, for whoever tells the user: what is said, and what is
 //! needed to say what helps.
 
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::{Constraint, PackageId, Version};
 use vibe_resolver::{Chain, ResolveError};
 
@@ -31,6 +32,8 @@ pub enum Trouble {
         package: PackageId,
         /// Who requires it so; absent: the project itself.
         required_by: Option<(PackageId, Version)>,
+        /// The manifest of the project that leads there, relative to the root.
+        manifest: String,
         /// Its highest version that is no prerelease.
         newest: Option<Version>,
         /// Its highest prerelease.
@@ -41,8 +44,19 @@ pub enum Trouble {
         /// The package of which they speak.
         package: PackageId,
         /// The project's own requirements that lead there, each once.
-        asked: Vec<(PackageId, Constraint)>,
+        asked: Vec<Asked>,
     },
+}
+
+/// A requirement of one of the project's own manifests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The manifest, relative to the root.
+    pub manifest: String,
+    /// The package.
+    pub package: PackageId,
+    /// Its versions.
+    pub constraint: Constraint,
 }
 
 impl Unsolved {
@@ -79,6 +93,7 @@ fn no_version(mut chain: Chain, available: &[Version]) -> Trouble {
         found.cloned()
     };
     Trouble::NoVersion {
+        manifest: manifest_of(&chain),
         required_by: chain.steps.pop().map(|step| (step.package, step.version)),
         package: chain.package,
         newest: highest(false),
@@ -86,14 +101,28 @@ fn no_version(mut chain: Chain, available: &[Version]) -> Trouble {
     }
 }
 
-fn asked<'a>(chains: impl Iterator<Item = &'a Chain>) -> Vec<(PackageId, Constraint)> {
-    let mut asked: Vec<(PackageId, Constraint)> = Vec::new();
-    for (package, constraint) in chains.map(Chain::asked) {
-        if !asked.iter().any(|(known, _)| known == package) {
-            asked.push((package.clone(), constraint.clone()));
+fn asked<'a>(chains: impl Iterator<Item = &'a Chain>) -> Vec<Asked> {
+    let mut asked: Vec<Asked> = Vec::new();
+    for chain in chains {
+        let (package, constraint) = chain.asked();
+        let new = Asked {
+            manifest: manifest_of(chain),
+            package: package.clone(),
+            constraint: constraint.clone(),
+        };
+        if !asked.contains(&new) {
+            asked.push(new);
         }
     }
     asked
+}
+
+/// The manifest that `chain` begins with, relative to the root.
+fn manifest_of(chain: &Chain) -> String {
+    match &chain.member {
+        Some(member) => format!("{member}/{MANIFEST_NAME}"),
+        None => MANIFEST_NAME.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +147,7 @@ mod tests {
         };
         Chain {
             root: "hello".to_owned(),
+            member: None,
             steps: steps.iter().map(step).collect(),
             package: id(package),
             constraint: constraint.parse().unwrap(),
@@ -141,7 +171,11 @@ mod tests {
             Unsolved::of(ResolveError::<InstallError>::Conflict(Box::new(conflict))).unwrap();
         let asked = ["a.b/x ^1", "a.b/z <3"].map(|text| {
             let (package, constraint) = text.split_once(' ').unwrap();
-            (id(package), constraint.parse().unwrap())
+            Asked {
+                manifest: "vibe.toml".to_owned(),
+                package: id(package),
+                constraint: constraint.parse().unwrap(),
+            }
         });
         let package = id("a.b/z");
         let expected = Trouble::Conflict {
@@ -172,6 +206,7 @@ mod tests {
             let expected = Trouble::NoVersion {
                 package: id("a.b/z"),
                 required_by: by,
+                manifest: "vibe.toml".to_owned(),
                 newest: newest.map(version),
                 prerelease: pre.map(version),
             };

@@ -8,10 +8,11 @@ use vibe_core::{Event, PackageId, Version};
 use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::install::{
-    Ending, changed_lock, finish, hook_gate, is_empty, plan_targets, warn_of_manifest,
+    Ending, changed_lock, finish, hook_gate, is_empty, plan_targets, warn_of_manifests,
 };
 use crate::moves::{PackageMove, moves};
 use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
+use crate::overrides::tell_unused;
 use crate::package_store::open_store;
 use crate::planning::Scope;
 use crate::project::Project;
@@ -56,25 +57,25 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
         }
         false => open(context, &project)?,
     };
-    let project = Project::require(&project.root)?;
-    warn_of_manifest(context, &project);
+    let project = project.again()?;
+    warn_of_manifests(context, &project)?;
     let lock = project.read_lock()?;
     let empty = Lock::default();
     let before = lock.as_ref().map_or(&empty, |lock| &lock.lock);
     check_installed(before, &request.packages)?;
     let released = released(before, &request.packages);
     let repositories = Repositories::new(context, project.root.clone());
-    let requires = &project.manifest.requires;
-    let sources = Sources::open(&project, &repositories, requires)?;
+    let own = project.requirements();
+    let sources = Sources::open(&project, &repositories, &own)?;
     let precise = request.packages.first().zip(request.precise.as_ref());
     let resolve_request = ResolveRequest {
-        requires,
+        own: &own,
         lock: Some(before),
         released: &released,
         locked: false,
         precise,
     };
-    let targets = resolve_anew(&project, &sources, &resolve_request, context.observer)?;
+    let targets = resolve_anew(&sources, &resolve_request, context.observer)?;
     let in_use = open_store(context.settings, &project, request.dry_run)?;
     let scope = Scope {
         force: request.force,
@@ -99,6 +100,7 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
         None,
     );
     tell_notes(context, &planned, &hook_gate(context.settings, &project));
+    tell_unused(&project, &planned.lock, context.observer);
     let ending = Ending {
         dry_run: request.dry_run,
         force: request.force,

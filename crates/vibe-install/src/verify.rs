@@ -36,7 +36,7 @@ use crate::verify_projections::look_at_projections;
 pub fn verify(context: &Context<'_>, packages: &[PackageId]) -> Result<VerifyReport, InstallError> {
     let project = Project::require(&context.settings.start)?;
     let _lock = open_to_read(context, &project)?;
-    let lock = match project.manifest.requires.is_empty() {
+    let lock = match project.requires_nothing() {
         true => project.read_lock()?.map(|found| found.lock),
         false => Some(project.require_lock()?.lock),
     };
@@ -99,9 +99,9 @@ fn look_at_lock(
     lock: &Lock,
     report: &mut VerifyReport,
 ) -> Result<(), InstallError> {
-    let requires = &project.manifest.requires;
+    let own = project.requirements();
     let repositories = Repositories::new(context, project.root.clone());
-    let sources = match Sources::open(project, &repositories, requires) {
+    let sources = match Sources::open(project, &repositories, &own) {
         Err(error @ InstallError::PathSource { .. }) => {
             let text = format!("vibe.lock was not held against the manifests: {error}");
             report.notes.push(text);
@@ -109,7 +109,7 @@ fn look_at_lock(
         }
         sources => sources?,
     };
-    for problem in lock_problems(project, &sources, requires, lock) {
+    for problem in lock_problems(&sources, &own, lock) {
         let kind = match problem.kind() {
             LockProblemKind::OutOfDate => FindingKind::Lock,
             LockProblemKind::Integrity => FindingKind::Integrity,

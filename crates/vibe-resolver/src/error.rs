@@ -54,14 +54,16 @@ pub struct Conflict {
     pub tried: Vec<PackageId>,
 }
 
-/// A path of requirements from the project to a package.
+/// A path of requirements from the project, or a member of its workspace, to a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// The project's name.
+    /// The name of the requirer that begins it.
     pub root: String,
+    /// Where that is in the project, if it is a member of its workspace.
+    pub member: Option<String>,
     /// The packages in between, each required by the one before it.
     pub steps: Vec<Step>,
-    /// The package that the last step, or the project if there is none, speaks of.
+    /// The package that the last step, or the requirer if there is none, speaks of.
     pub package: PackageId,
     /// In which versions.
     pub constraint: Constraint,
@@ -146,7 +148,9 @@ impl fmt::Display for Conflict {
 /// says.
 fn lines(chain: &Chain, last: Says) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut subject = format!("{} (yours)", escape(&chain.root));
+    let place = chain.member.as_deref().map(escape);
+    let place = place.as_deref().unwrap_or("yours");
+    let mut subject = format!("{} ({place})", escape(&chain.root));
     let mut indent = 2;
     for step in &chain.steps {
         let (package, constraint) = (&step.package, &step.constraint);
@@ -257,6 +261,7 @@ mod tests {
     fn a_chain_reads_from_the_project_to_the_package() {
         let chain = Chain {
             root: "hel\u{1b}lo".to_owned(),
+            member: None,
             steps: vec![Step {
                 package: "org.a/x".parse().unwrap(),
                 constraint: "*".parse().unwrap(),
@@ -275,6 +280,14 @@ mod tests {
                 "  hel\\x1Blo (yours) requires org.a/x *",
                 "    org.a/x 1.0.0 conflicts with org.c/z ^1"
             ]
+        );
+        let member = Chain {
+            member: Some("packages/a\u{1b}".to_owned()),
+            ..chain
+        };
+        assert_eq!(
+            lines(&member, Says::Requires)[0],
+            "  hel\\x1Blo (packages/a\\x1B) requires org.a/x *"
         );
     }
 

@@ -1,7 +1,7 @@
 //! From the solver's proof to a clash that a person can follow.
 //!
 //! The proof names the requirements that together have no solution. We walk these, and only these,
-//! from the project, taking the highest version of each package as a solver without second thoughts
+//! from the requirers, taking the highest version of each package as a solver without second thoughts
 //! would, until one package has no version left; then everything said of it so far, each with its
 //! chain, is the explanation. A package whose version was taken too early is taken again, with what
 //! ruled that version out kept; so the walk ends. It cannot end without a clash: that would be a
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use pubgrub::{DerivationTree, External};
-use vibe_core::{Constraint, Index, PackageId, Version};
+use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
 
 use crate::cached::Cached;
 use crate::error::{Chain, Conflict, ResolveError, Step};
@@ -31,6 +31,8 @@ impl Statement {
     }
 }
 
+/// The beginning of a chain: the requirer's name, and where a member is.
+type Root = (String, Option<String>);
 type Statements = BTreeMap<PackageId, Vec<Statement>>;
 type Explanation<I> = ResolveError<<I as Index>::Error>;
 
@@ -90,15 +92,15 @@ fn edges(proof: &Proof) -> Vec<(Node, Ranks, Node)> {
 }
 
 impl<I: Index> Walk<'_, I> {
-    /// One walk from the project; `None` if a version was taken too early.
+    /// One walk from the requirers; `None` if a version was taken too early.
     fn pass(&mut self) -> Result<Option<Explanation<I>>, I::Error> {
         let mut said = self.kept.clone();
         let mut taken: BTreeMap<PackageId, Version> = BTreeMap::new();
         let mut required: BTreeSet<PackageId> = BTreeSet::new();
         let mut front: VecDeque<Chain> = VecDeque::new();
-        let mut speaker = Vec::new();
+        let (mut root, mut speaker) = (Root::default(), Vec::new());
         loop {
-            for statement in self.statements_of(&speaker)? {
+            for statement in self.statements_of(&speaker, &root)? {
                 let id = statement.chain.package.clone();
                 let of_it = said.entry(id.clone()).or_default();
                 if !of_it.contains(&statement) {
@@ -125,6 +127,7 @@ impl<I: Index> Walk<'_, I> {
             let left = self.left(&next.package, &said[&next.package])?;
             let version = left.last().expect("an empty choice is a clash").clone();
             taken.insert(next.package.clone(), version.clone());
+            root = (next.root, next.member);
             speaker = next.steps;
             speaker.push(Step {
                 package: next.package,
@@ -134,7 +137,7 @@ impl<I: Index> Walk<'_, I> {
         }
     }
 
-    /// The nodes that the proof has `speaker`, or the project, speak of.
+    /// The nodes that the proof has `speaker`, or the requirers, speak of.
     fn spoken_of(&self, speaker: Option<&Step>) -> Result<Vec<&Node>, I::Error> {
         let (node, rank) = match speaker {
             None => (Node::Root, ROOT),
@@ -150,25 +153,40 @@ impl<I: Index> Walk<'_, I> {
         Ok(edges.map(|(_, _, to)| to).collect())
     }
 
-    /// What the last of `steps`, or the project, says of others in the proof.
-    fn statements_of(&self, steps: &[Step]) -> Result<Vec<Statement>, I::Error> {
-        let speaker = steps.last();
-        let about = self.spoken_of(speaker)?;
+    /// What the last of `steps`, or every requirer, says of others in the proof.
+    fn statements_of(&self, steps: &[Step], root: &Root) -> Result<Vec<Statement>, I::Error> {
+        let about = self.spoken_of(steps.last())?;
         if about.is_empty() {
             // The solver need not have asked for these requirements, so we do not either.
             return Ok(Vec::new());
         }
-        let asked;
-        let requirements = match speaker {
-            None => &self.request.requirements,
-            Some(step) => {
-                asked = self.index.requirements(&step.package, &step.version)?;
-                &*asked
-            }
+        let Some(speaker) = steps.last() else {
+            let requirers = self.request.requirers.iter();
+            let said = requirers.flat_map(|from| {
+                let root = (from.name.clone(), from.member.clone());
+                self.said(&root, steps, &from.requirements, &about)
+            });
+            return Ok(said.collect());
         };
+        let requirements = self
+            .index
+            .requirements(&speaker.package, &speaker.version)?;
+        Ok(self.said(root, steps, &requirements, &about))
+    }
+
+    /// The part of `requirements`, those of the last of `steps` or of `root`, that is `about` nodes
+    /// of the proof.
+    fn said(
+        &self,
+        root: &Root,
+        steps: &[Step],
+        requirements: &Requirements,
+        about: &[&Node],
+    ) -> Vec<Statement> {
         let statement = |(id, constraint): (&PackageId, &Constraint), refuses| Statement {
             chain: Chain {
-                root: self.request.root.clone(),
+                root: root.0.clone(),
+                member: root.1.clone(),
                 steps: steps.to_vec(),
                 package: id.clone(),
                 constraint: constraint.clone(),
@@ -179,14 +197,14 @@ impl<I: Index> Walk<'_, I> {
         let required = required.filter(|(id, _)| about.contains(&&Node::Package((*id).clone())));
         let refused = requirements.conflicts.iter();
         let refused = refused.filter(|refusal| {
-            let of_itself = speaker.is_some_and(|step| step.package == refusal.0);
+            let of_itself = steps.last().is_some_and(|step| step.package == refusal.0);
             let known = self.refusals.iter().position(|known| known == *refusal);
             !of_itself && known.is_some_and(|index| about.contains(&&Node::Refusal(index)))
         });
-        Ok(required
+        required
             .map(|edge| statement(edge, false))
             .chain(refused.map(|(id, constraint)| statement((id, constraint), true)))
-            .collect())
+            .collect()
     }
 
     /// The versions of `id` that all of `said` allow, lowest first.

@@ -61,6 +61,10 @@ pub struct LocalPackage {
 pub enum Requirer {
     /// The project itself.
     Project,
+    /// The member of its workspace with this name.
+    Member(String),
+    /// The project, in place of everybody who requires the package.
+    Override,
     /// This package.
     Package(PackageId),
 }
@@ -69,6 +73,8 @@ impl fmt::Display for Requirer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Project => out.write_str("the project"),
+            Self::Member(name) => out.write_str(&escape(name)),
+            Self::Override => out.write_str("the override"),
             Self::Package(id) => id.fmt(out),
         }
     }
@@ -260,12 +266,23 @@ fn quoted(places: &[String]) -> String {
     places.join(", ")
 }
 
+/// One of the user's own manifests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// Whose it is.
+    pub requirer: Requirer,
+    /// What it requires.
+    pub wanted: BTreeMap<PackageId, Wanted>,
+    /// What may not stand beside it.
+    pub conflicts: Vec<(PackageId, Constraint)>,
+}
+
 /// What the manifests of a project ask for.
 pub struct Asked<'a> {
-    /// What the project requires.
-    pub roots: &'a BTreeMap<PackageId, Wanted>,
-    /// What may not stand beside it.
-    pub root_conflicts: &'a [(PackageId, Constraint)],
+    /// What the project and the members of its workspace require.
+    pub roots: &'a [Root],
+    /// The packages that the project takes from one source whatever anybody else says.
+    pub overrides: &'a BTreeMap<PackageId, Wanted>,
     /// Every package that the manifests take from a path.
     pub local: &'a BTreeMap<PackageId, LocalPackage>,
     /// The URLs of the registries, as the root manifest states them.
@@ -286,8 +303,12 @@ pub fn check_lock(lock: &Lock, asked: &Asked<'_>) -> Vec<LockProblem> {
         explained: BTreeSet::new(),
         open: VecDeque::new(),
     };
-    check.wants(&Requirer::Project, asked.roots);
-    check.refuses(&Requirer::Project, asked.root_conflicts);
+    for root in asked.roots {
+        check.wants(&root.requirer, &root.wanted);
+    }
+    for root in asked.roots {
+        check.refuses(&root.requirer, &root.conflicts);
+    }
     while let Some(entry) = check.open.pop_front() {
         check.entry(entry);
         match asked.local.get(&entry.id) {
@@ -329,43 +350,52 @@ impl<'a> Check<'a> {
         };
         if self.reached.insert(id.clone()) {
             self.open.push_back(entry);
+            if let Some(wanted) = self.asked.overrides.get(id) {
+                self.holds(&Requirer::Override, entry, wanted);
+            }
         }
         Some(entry)
     }
 
     fn wants(&mut self, requirer: &Requirer, wanted: &BTreeMap<PackageId, Wanted>) {
         for (id, wanted) in wanted {
-            let Some(entry) = self.reach(requirer, id) else {
-                continue;
-            };
-            let constraint = match wanted {
-                Wanted::Registry {
-                    constraint,
-                    registry,
-                } => {
-                    if let Some(registry) = registry {
-                        self.registry(entry, std::slice::from_ref(registry));
-                    }
-                    Some(constraint)
-                }
-                Wanted::Git(wanted) => {
-                    self.git(entry, wanted);
-                    wanted.constraint.as_ref()
-                }
-                Wanted::Path { path, constraint } => {
-                    self.path(entry, path);
-                    constraint.as_ref()
-                }
-            };
-            let unsatisfied = constraint.filter(|wanted| !wanted.matches(&entry.version));
-            if let Some(constraint) = unsatisfied {
-                self.problem(LockProblem::Unsatisfied {
-                    requirer: requirer.clone(),
-                    id: id.clone(),
-                    constraint: constraint.clone(),
-                    locked: entry.version.clone(),
-                });
+            let entry = self.reach(requirer, id);
+            let is_overridden = self.asked.overrides.contains_key(id);
+            if let (Some(entry), false) = (entry, is_overridden) {
+                self.holds(requirer, entry, wanted);
             }
+        }
+    }
+
+    /// `entry` against what `requirer` wants of it.
+    fn holds(&mut self, requirer: &Requirer, entry: &LockedPackage, wanted: &Wanted) {
+        let constraint = match wanted {
+            Wanted::Registry {
+                constraint,
+                registry,
+            } => {
+                if let Some(registry) = registry {
+                    self.registry(entry, std::slice::from_ref(registry));
+                }
+                Some(constraint)
+            }
+            Wanted::Git(wanted) => {
+                self.git(entry, wanted);
+                wanted.constraint.as_ref()
+            }
+            Wanted::Path { path, constraint } => {
+                self.path(entry, path);
+                constraint.as_ref()
+            }
+        };
+        let unsatisfied = constraint.filter(|wanted| !wanted.matches(&entry.version));
+        if let Some(constraint) = unsatisfied {
+            self.problem(LockProblem::Unsatisfied {
+                requirer: requirer.clone(),
+                id: entry.id.clone(),
+                constraint: constraint.clone(),
+                locked: entry.version.clone(),
+            });
         }
     }
 
@@ -668,6 +698,8 @@ mod tests {
         lock: Lock,
         roots: BTreeMap<PackageId, Wanted>,
         root_conflicts: Vec<(PackageId, Constraint)>,
+        members: Vec<Root>,
+        overrides: BTreeMap<PackageId, Wanted>,
         local: BTreeMap<PackageId, LocalPackage>,
         registries: Vec<String>,
         published: BTreeMap<PackageId, BTreeMap<PackageId, WantedGit>>,
@@ -688,6 +720,8 @@ mod tests {
                     ("local", wanted_path("../local", None)),
                 ]),
                 root_conflicts: Vec::new(),
+                members: Vec::new(),
+                overrides: BTreeMap::new(),
                 local: by_id(&[("local", local_package("1.0.0", &core))]),
                 registries: vec!["../other".to_owned(), "../registry".to_owned()],
                 published: BTreeMap::new(),
@@ -706,9 +740,15 @@ mod tests {
         let mut world = World::new();
         change(&mut world);
         let published = |entry: &LockedPackage| world.published.get(&entry.id).cloned();
+        let mut roots = vec![Root {
+            requirer: Requirer::Project,
+            wanted: world.roots,
+            conflicts: world.root_conflicts,
+        }];
+        roots.extend(world.members);
         let asked = Asked {
-            roots: &world.roots,
-            root_conflicts: &world.root_conflicts,
+            roots: &roots,
+            overrides: &world.overrides,
             local: &world.local,
             registries: &world.registries,
             published: &|entry| published(entry).unwrap_or_default(),
@@ -900,6 +940,93 @@ mod tests {
             &[(
                 false,
                 "org.example/lint is required from a path, but vibe.lock has it from `dir+../registry`",
+            )],
+        );
+    }
+
+    fn member(requires: &[(&str, Wanted)]) -> Root {
+        Root {
+            requirer: Requirer::Member("a\u{1b}pp".to_owned()),
+            wanted: by_id(requires),
+            conflicts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_member_requires_is_held_against_the_lock_under_its_name() {
+        let requires = [("core", wanted("^2")), ("new", wanted("*"))];
+        check(
+            |world| world.members = vec![member(&requires)],
+            &[
+                (
+                    false,
+                    "a\\x1Bpp requires org.example/core ^2, but vibe.lock has 1.0.0",
+                ),
+                (
+                    false,
+                    "a\\x1Bpp requires org.example/new, but vibe.lock has no entry for it",
+                ),
+            ],
+        );
+        check(|world| world.members = vec![member(&requires[..0])], &[]);
+        let conflicts = vec![(id("core"), "^1".parse().unwrap())];
+        let refusing = Root {
+            conflicts,
+            ..member(&[])
+        };
+        check(
+            |world| world.members = vec![refusing],
+            &[(
+                false,
+                "a\\x1Bpp conflicts with org.example/core ^1, but vibe.lock has 1.0.0",
+            )],
+        );
+    }
+
+    #[test]
+    fn what_only_a_member_requires_is_not_extra() {
+        check(
+            |world| {
+                world.roots.remove(&id("lint"));
+                world.members = vec![member(&[("lint", wanted("*"))])];
+            },
+            &[],
+        );
+    }
+
+    #[test]
+    fn an_override_takes_the_place_of_what_is_required_of_its_package() {
+        let overridden = |constraint: &'static str| {
+            move |world: &mut World| {
+                world.overrides = by_id(&[("core", wanted_path("../core", None))]);
+                world.local.insert(id("core"), local_package("1.0.0", &[]));
+                world.members = vec![member(&[("core", wanted(constraint))])];
+            }
+        };
+        check(
+            |world| {
+                overridden("^9")(world);
+                world.entry("core").source = LockedSource::Path("../core".to_owned());
+                world.entry("core").tree = None;
+            },
+            &[],
+        );
+        check(
+            overridden("^9"),
+            &[(
+                false,
+                "org.example/core is required from a path, but vibe.lock has it from `dir+../registry`",
+            )],
+        );
+        check(
+            |world| {
+                overridden("*")(world);
+                world.entry("core").source = LockedSource::Path("../other".to_owned());
+                world.entry("core").tree = None;
+            },
+            &[(
+                true,
+                "org.example/core is required from the path `../core`, but vibe.lock has it from the path `../other`",
             )],
         );
     }

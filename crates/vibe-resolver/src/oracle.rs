@@ -10,7 +10,7 @@ use proptest::sample::{select, subsequence};
 use vibe_core::version::parse_version;
 use vibe_core::{Constraint, Index, PackageId, Requirements, Version};
 
-use crate::{Chain, Request, Resolution, ResolveError, resolve};
+use crate::{Chain, Request, Requirer, Resolution, ResolveError, resolve};
 
 /// The packages of a universe; one without versions is unknown.
 #[derive(Debug, Clone, Default)]
@@ -44,15 +44,16 @@ fn is_met(requirements: &Requirements, who: Option<&PackageId>, chosen: &Assignm
     requirements.requires.iter().all(is_in) && !requirements.conflicts.iter().any(refused)
 }
 
-fn is_valid(universe: &Universe, root: &Requirements, chosen: &Assignment) -> bool {
-    is_met(root, None, chosen)
+fn is_valid(universe: &Universe, requirers: &[Requirer], chosen: &Assignment) -> bool {
+    let mut outside = requirers.iter();
+    outside.all(|requirer| is_met(&requirer.requirements, None, chosen))
         && chosen
             .iter()
             .all(|(id, version)| is_met(&universe.0[id][version], Some(id), chosen))
 }
 
 /// Every choice of at most one version of each package that is valid.
-fn solutions(universe: &Universe, root: &Requirements) -> Vec<Assignment> {
+fn solutions(universe: &Universe, requirers: &[Requirer]) -> Vec<Assignment> {
     let mut all = vec![Assignment::new()];
     for (id, versions) in &universe.0 {
         let with = all.iter().flat_map(|chosen| {
@@ -65,7 +66,7 @@ fn solutions(universe: &Universe, root: &Requirements) -> Vec<Assignment> {
         let with: Vec<Assignment> = with.collect();
         all.extend(with);
     }
-    all.retain(|chosen| is_valid(universe, root, chosen));
+    all.retain(|chosen| is_valid(universe, requirers, chosen));
     all
 }
 
@@ -86,12 +87,13 @@ fn id(name: &str) -> PackageId {
 }
 
 fn check_resolution(universe: &Universe, request: &Request, resolution: &Resolution) {
-    let root = &request.requirements;
-    let all = solutions(universe, root);
+    let all = solutions(universe, &request.requirers);
     let picked = chosen(resolution);
     assert!(all.contains(&picked), "not a solution: {picked:?}");
 
-    let mut reached: BTreeSet<&PackageId> = root.requires.keys().collect();
+    let outside = request.requirers.iter();
+    let outside = outside.flat_map(|requirer| requirer.requirements.requires.keys());
+    let mut reached: BTreeSet<&PackageId> = outside.collect();
     for resolved in resolution.packages.values() {
         reached.extend(&resolved.dependencies);
     }
@@ -121,14 +123,16 @@ fn check_resolution(universe: &Universe, request: &Request, resolution: &Resolut
     }
 }
 
-/// A chain is one of real requirements from the project on; gives who says the last thing.
+/// A chain is one of real requirements from a requirer on; gives who says the last thing.
 fn check_chain<'a>(
     universe: &'a Universe,
     request: &'a Request,
     chain: &Chain,
 ) -> (Option<PackageId>, &'a Requirements) {
-    assert_eq!(chain.root, request.root);
-    let mut speaker = (None, &request.requirements);
+    let mut requirers = request.requirers.iter();
+    let first = requirers.find(|requirer| requirer.name == chain.root);
+    assert_eq!(first.unwrap().member, chain.member);
+    let mut speaker = (None, &first.unwrap().requirements);
     for step in &chain.steps {
         assert_eq!(
             speaker.1.requires.get(&step.package),
@@ -231,6 +235,20 @@ fn requirements(most: usize) -> impl Strategy<Value = Requirements> {
         })
 }
 
+/// One to three, named `0`, `1` and `2`.
+fn requirers() -> impl Strategy<Value = Vec<Requirer>> {
+    vec(requirements(3), 1..=3).prop_map(|all| {
+        let numbered = all.into_iter().enumerate();
+        numbered
+            .map(|(number, requirements)| Requirer {
+                name: number.to_string(),
+                member: (number > 0).then(|| number.to_string()),
+                requirements,
+            })
+            .collect()
+    })
+}
+
 fn universe() -> impl Strategy<Value = Universe> {
     let versions = (subsequence(&VERSIONS[..], 0..=3), vec(requirements(2), 3));
     let versions = versions.prop_map(|(versions, requirements)| {
@@ -251,18 +269,17 @@ proptest! {
     #[test]
     fn the_resolver_agrees_with_trying_everything(
         universe in universe(),
-        requirements in requirements(3),
+        requirers in requirers(),
         held in held(),
     ) {
-        let root = "hello".to_owned();
-        let request = Request { root, requirements, held };
+        let request = Request { requirers, held };
         match resolve(&universe, &request) {
             Ok(resolution) => {
                 check_resolution(&universe, &request, &resolution);
                 prop_assert_eq!(resolve(&universe, &request).unwrap(), resolution);
             }
             Err(error) => {
-                let all = solutions(&universe, &request.requirements);
+                let all = solutions(&universe, &request.requirers);
                 prop_assert_eq!(all, Vec::<Assignment>::new(), "{}", error);
                 check_error(&universe, &request, &error);
             }

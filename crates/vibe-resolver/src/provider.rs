@@ -6,6 +6,7 @@
 //! [`PRESENT`]: `P` needs the one, the versions of `Q` that it means need the other. So `P` never
 //! brings `Q` in, and nobody asks the index for a package that is only refused.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::Bound;
@@ -22,7 +23,7 @@ use crate::request::Request;
 /// What the solver decides on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
-    /// The project.
+    /// All requirers together: what several require of one package has to be true at once.
     Root,
     /// A package.
     Package(PackageId),
@@ -98,12 +99,21 @@ impl<I: Index> Provider<'_, I> {
             .or_else(|| (0..versions.len()).rev().find(|rank| range.contains(rank))))
     }
 
-    fn project_edges(&self) -> Result<Vec<(Node, Ranks)>, I::Error> {
-        let requirements = &self.request.requirements;
-        let mut edges = self.refused_by(&requirements.conflicts);
-        for (id, constraint) in &requirements.requires {
-            edges.push((Node::Package(id.clone()), self.matching(id, constraint)?));
+    fn root_edges(&self) -> Result<Vec<(Node, Ranks)>, I::Error> {
+        let mut edges = Vec::new();
+        let mut required: BTreeMap<&PackageId, Ranks> = BTreeMap::new();
+        for requirer in &self.request.requirers {
+            edges.extend(self.refused_by(&requirer.requirements.conflicts));
+            for (id, constraint) in &requirer.requirements.requires {
+                let mut ranks = self.matching(id, constraint)?;
+                if let Some(others) = required.get(id) {
+                    ranks = ranks.intersection(others);
+                }
+                required.insert(id, ranks);
+            }
         }
+        let required = required.into_iter();
+        edges.extend(required.map(|(id, ranks)| (Node::Package(id.clone()), ranks)));
         Ok(edges)
     }
 
@@ -179,7 +189,7 @@ impl<I: Index> DependencyProvider for Provider<'_, I> {
         rank: &usize,
     ) -> Result<Dependencies<Node, Ranks, Infallible>, I::Error> {
         let edges = match node {
-            Node::Root => self.project_edges()?,
+            Node::Root => self.root_edges()?,
             Node::Package(id) => self.package_edges(id, *rank)?,
             Node::Refusal(_) => Vec::new(),
         };

@@ -11,7 +11,7 @@ use crate::explain::explain;
 use crate::provider::{Hold, Node, Proof, Provider, ROOT};
 use crate::request::Request;
 
-/// One version of every package that the project reaches.
+/// One version of every package that the requirers reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resolution {
     /// The packages.
@@ -92,14 +92,16 @@ fn solve<I: Index>(
     }
 }
 
-/// The part of `solution` that the project reaches.
+/// The part of `solution` that the requirers reach.
 fn reached<I: Index>(
     index: &Cached<'_, I>,
     request: &Request,
     solution: &SelectedDependencies<Node, usize>,
 ) -> Result<Resolution, I::Error> {
     let mut resolution = Resolution::default();
-    let mut open: Vec<PackageId> = request.requirements.requires.keys().cloned().collect();
+    let required = request.requirers.iter();
+    let required = required.flat_map(|requirer| requirer.requirements.requires.keys());
+    let mut open: Vec<PackageId> = required.cloned().collect();
     while let Some(id) = open.pop() {
         if resolution.packages.contains_key(&id) {
             continue;
@@ -131,7 +133,7 @@ fn reached<I: Index>(
     Ok(resolution)
 }
 
-/// A refusal of the project or of a chosen version that `resolution` does not respect.
+/// A refusal of a requirer or of a chosen version that `resolution` does not respect.
 fn broken_refusal<I: Index>(
     index: &Cached<'_, I>,
     request: &Request,
@@ -141,7 +143,9 @@ fn broken_refusal<I: Index>(
         let chosen = resolution.packages.get(refused);
         chosen.is_some_and(|chosen| constraint.matches(&chosen.version))
     };
-    if let Some(refusal) = request.requirements.conflicts.iter().find(broken) {
+    let mut outside = request.requirers.iter();
+    let refusal = outside.find_map(|from| from.requirements.conflicts.iter().find(broken));
+    if let Some(refusal) = refusal {
         return Ok(Some(refusal.clone()));
     }
     for (id, resolved) in &resolution.packages {
@@ -158,6 +162,7 @@ fn broken_refusal<I: Index>(
 mod tests {
     use super::*;
     use crate::oracle::Universe;
+    use crate::request::Requirer;
     use vibe_core::Requirements;
     use vibe_core::version::parse_version;
 
@@ -192,11 +197,18 @@ mod tests {
         universe
     }
 
+    fn requirer(name: &str, asked: &str) -> Requirer {
+        Requirer {
+            name: name.to_owned(),
+            member: (name != "hello").then(|| format!("packages/{name}")),
+            requirements: requirements(asked),
+        }
+    }
+
     fn request(asked: &str, held: &[(&str, &str)]) -> Request {
         let held = held.iter();
         Request {
-            root: "hello".to_owned(),
-            requirements: requirements(asked),
+            requirers: vec![requirer("hello", asked)],
             held: held
                 .map(|(name, version)| (id(name), parse_version(version).unwrap()))
                 .collect(),
@@ -379,6 +391,65 @@ mod tests {
     1.1.0, 1.0.0  not ^2, which org.example/c 1.5.0 requires
   other versions of org.example/c do not help either",
         );
+    }
+
+    #[test]
+    fn one_version_satisfies_every_requirer() {
+        let rows = [
+            "core 1.0.0:",
+            "core 1.1.0:",
+            "core 2.0.0:",
+            "a 1.0.0: core *",
+        ];
+        let members = Request {
+            requirers: vec![
+                requirer("hello", ""),
+                requirer("one", "core >=1, a *"),
+                requirer("two", "core ^1, !a ^2"),
+            ],
+            held: BTreeMap::new(),
+        };
+        let resolution = resolve(&universe(&rows), &members).unwrap();
+        let packages = resolution.packages.iter();
+        let chosen: Vec<String> = packages
+            .map(|(id, resolved)| format!("{} {}", id.name(), resolved.version))
+            .collect();
+        assert_eq!(chosen, ["a 1.0.0", "core 1.1.0"]);
+    }
+
+    #[test]
+    fn a_chain_begins_with_the_requirer_that_asks() {
+        let rows = ["core 1.0.0:", "core 2.0.0:", "a 1.0.0: core ^1"];
+        let members = |last: &str| Request {
+            requirers: vec![
+                requirer("hello", "core *"),
+                requirer("one", "a *"),
+                requirer("two", last),
+            ],
+            held: BTreeMap::new(),
+        };
+        let text = |last: &str| {
+            let error = resolve(&universe(&rows), &members(last)).unwrap_err();
+            error.to_string()
+        };
+        let clash = text("core ^2");
+        let chains = "
+  hello (yours) requires org.example/core *
+  two (packages/two) requires org.example/core ^2
+  one (packages/one) requires org.example/a *
+    org.example/a 1.0.0 requires org.example/core ^1
+";
+        assert!(clash.contains(chains), "{clash}");
+        assert!(
+            clash.contains("1.0.0  not ^2, which two requires"),
+            "{clash}"
+        );
+        let refused = text("a *, !core ^1");
+        let chain = "\n  two (packages/two) conflicts with org.example/core ^1";
+        assert!(refused.contains(chain), "{refused}");
+        let unknown = text("absent *");
+        let chain = "\n  two (packages/two) requires org.example/absent *";
+        assert!(unknown.contains(chain), "{unknown}");
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct Fresh {
     pub vibe: String,
     /// Whether install hooks were held back by policy or answer.
     pub held_hooks: bool,
+    /// The manifests of the project, so that a new member of its workspace is noticed.
+    #[serde(default)]
+    pub manifests: Vec<RelPath>,
     /// Everything the outcome depends on.
     pub watched: Vec<Watched>,
     /// The files of each path source, by the root as the manifest states it, so that a new file
@@ -305,6 +308,7 @@ mod tests {
         let fresh = Fresh {
             vibe: "1.0.0".to_owned(),
             held_hooks: true,
+            manifests: vec![RelPath::new("vibe.toml").unwrap()],
             watched: vec![
                 watch(&world, "redo", false),
                 watch(&world, "part", false),

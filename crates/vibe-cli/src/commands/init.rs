@@ -1,6 +1,7 @@
 //! `vibe init`.
 
 use vibe_core::text::escape;
+use vibe_core::{Event, Observer as _};
 use vibe_install::{InitKind, InitReport, init};
 
 use super::App;
@@ -22,6 +23,12 @@ pub(super) fn run(app: &App<'_>, arguments: &InitArguments) -> Result<Answer, Us
         .map(|named| app.settings.directory.join(named));
     let report =
         init(&app.settings.start, named.as_deref(), kind).map_err(|error| app.error(&error))?;
+    if let Some(workspace) = &report.left_out_by {
+        let workspace = escape(&workspace.to_string_lossy());
+        app.reporter.observe(&Event::Note(format!(
+            "the workspace {workspace} does not include it: `members` there says what belongs to it"
+        )));
+    }
     let mut answer = Answer::new(&report, text(&report))?;
     if app.verbosity != Verbosity::Quiet {
         answer.hints.push(hint(app, arguments, &report));

@@ -322,6 +322,7 @@ mod tests {
                 directory,
                 kind,
                 files,
+                left_out_by: None,
             },
         );
     }

@@ -39,11 +39,14 @@ pub(super) fn flags(package: &PackageSummary) -> Vec<String> {
     absent.into_iter().chain(remarks(package)).collect()
 }
 
-/// What is still open of a package, and that its content is somebody else's.
+/// What is still open of a package, that an override gives it, and that its content is somebody
+/// else's.
 fn remarks(package: &PackageSummary) -> Vec<String> {
     let bridge = package.bridge.then(|| bridge(package.upstream.as_deref()));
+    let overridden = package.overridden.then(|| "overridden".to_owned());
     open_phases(&package.phases)
         .into_iter()
+        .chain(overridden)
         .chain(bridge)
         .collect()
 }
@@ -83,6 +86,14 @@ mod tests {
         let text = text(&[known, unknown], None);
         let ends: Vec<&str> = text.lines().filter_map(|l| l.rsplit("  ").next()).collect();
         assert_eq!(ends, ["bridge to https://host/them/repo", "bridge"]);
+    }
+
+    #[test]
+    fn an_override_is_told() {
+        let mut package = package("org.example/a", "1.0.0");
+        package.overridden = true;
+        let text = text(&[package], None);
+        assert!(text.ends_with("  overridden\n"), "{text}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn lines(report: &RunReport, view: &View) -> Vec<String> {
     lines.extend(projected_lines(&report.projected));
     let files = [
         ("vibe.lock", report.lock_changed),
-        ("vibe.toml", report.manifest_changed),
+        (report.manifest_name(), report.manifest_changed),
     ];
     let written = files.into_iter().filter(|(_, changed)| *changed);
     lines.extend(written.map(|(file, _)| format!("{} {file}", paint(CHANGED, "~"))));

@@ -19,8 +19,6 @@ use super::{Spare, columns_within, count, duration, milliseconds, plan};
 const PACKAGE_SPARE: [Spare; 3] = [Spare::Whole(3), Spare::Whole(2), Spare::Part(4)];
 /// The same in a line of an install hook: the script, the time it took.
 const HOOK_SPARE: [Spare; 2] = [Spare::Whole(1), Spare::Whole(3)];
-/// What is said of a new `vibe.toml`.
-const WROTE_MANIFEST: &str = "wrote vibe.toml";
 
 /// How a report is shown.
 #[derive(Debug, Clone, Copy)]
@@ -70,12 +68,18 @@ pub(crate) fn text(report: &RunReport, view: &View) -> String {
         true => plan::summary(report),
         false => summary(report, view.elapsed),
     };
-    if report.manifest_changed && !report.dry_run && !last.starts_with(WROTE_MANIFEST) {
-        lines.push(WROTE_MANIFEST.to_owned());
+    let wrote = wrote_manifest(report);
+    if report.manifest_changed && !report.dry_run && !last.starts_with(&wrote) {
+        lines.push(wrote);
     }
     lines.extend(held_line(report));
     lines.push(last);
     lines.join("\n") + "\n"
+}
+
+/// What is said of a new `vibe.toml`.
+fn wrote_manifest(report: &RunReport) -> String {
+    format!("wrote {}", report.manifest_name())
 }
 
 fn package_lines(report: &RunReport, view: &View) -> Vec<String> {
@@ -296,7 +300,7 @@ fn summary(report: &RunReport, elapsed: Duration) -> String {
     let deeds = match (report.lock_changed, report.manifest_changed) {
         _ if !parts.is_empty() => parts.join(", "),
         (true, _) => "wrote vibe.lock".to_owned(),
-        (false, true) => WROTE_MANIFEST.to_owned(),
+        (false, true) => wrote_manifest(report),
         _ if !report.projected.is_empty() => "wrote boot text".to_owned(),
         (false, false) => return nothing_to_do(report),
     };

@@ -86,6 +86,7 @@ pub(crate) fn package(text: &str, version: &str) -> PackageSummary {
         id: id(text),
         version: version.to_owned(),
         source: "dir+../registry".to_owned(),
+        overridden: false,
         slot: slot(text, version),
         tree: Some(Tree::new(Vec::new()).unwrap().id()),
         link_mode: "copy",

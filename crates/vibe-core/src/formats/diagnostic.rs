@@ -63,7 +63,11 @@ impl Diagnostic {
 
     /// A diagnostic at byte `offset` of `text`.
     pub fn at(text: &str, offset: usize, message: impl Into<String>) -> Self {
-        let position = Position::of(text, offset);
+        Self::at_position(text, Position::of(text, offset), message)
+    }
+
+    /// A diagnostic at `position` in `text`.
+    pub fn at_position(text: &str, position: Position, message: impl Into<String>) -> Self {
         let line = text.lines().nth(position.line - 1).unwrap_or_default();
         let (before, after) = around(&mask_credentials(line), position.column - 1);
         Self {

@@ -294,6 +294,21 @@ pub enum Reading {
     Package,
 }
 
+impl Dependency {
+    /// A requirement of the package from `source` as it is published, with its key at `position`.
+    pub fn new(source: DependencySource, position: Position) -> Self {
+        Self {
+            source,
+            items: None,
+            alias: None,
+            install_hook: None,
+            uninstall_hook: None,
+            materialization: None,
+            position,
+        }
+    }
+}
+
 words!(Projection { Link => "link", Copy => "copy" });
 words!(HookTightening { Ask => "ask", Never => "never" });
 words!(Kind {
@@ -773,18 +788,11 @@ fn read_dependency(
     position: Position,
 ) -> Result<Dependency, Diagnostic> {
     if field.as_str().is_some() {
-        return Ok(Dependency {
-            source: DependencySource::Registry {
-                constraint: field.parse()?,
-                registry: None,
-            },
-            items: None,
-            alias: None,
-            install_hook: None,
-            uninstall_hook: None,
-            materialization: None,
-            position,
-        });
+        let source = DependencySource::Registry {
+            constraint: field.parse()?,
+            registry: None,
+        };
+        return Ok(Dependency::new(source, position));
     }
     let mut table = field
         .as_table(&format!("the requirement `{id}`"))

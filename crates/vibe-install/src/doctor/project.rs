@@ -1,5 +1,6 @@
 //! The project: its files, the lock between runs, and what an earlier run left.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use vibe_core::PackageId;
@@ -41,7 +42,8 @@ pub(super) fn checks(
 
 fn look(group: &mut Group, project: &Project) {
     group.ok("root", shown(&project.root));
-    let requirements = project.manifest.requires.len();
+    let manifests = project.manifests.iter();
+    let requirements: usize = manifests.map(|own| own.manifest.requires.len()).sum();
     group.ok("vibe.toml", format!("{requirements} required"));
     lock(group, project);
     vibedeps(group, project);
@@ -57,15 +59,17 @@ fn look(group: &mut Group, project: &Project) {
 fn lock(group: &mut Group, project: &Project) {
     const NAME: &str = "vibe.lock";
     const INSTALL: &str = "`vibe install` brings it up to date";
-    let requires = &project.manifest.requires;
     match project.read_lock() {
         Err(error) => group.problem(NAME, in_full(&error), "restore it from version control"),
-        Ok(None) if requires.is_empty() => group.ok(NAME, "none, and nothing is required"),
+        Ok(None) if project.requires_nothing() => group.ok(NAME, "none, and nothing is required"),
         Ok(None) => group.warning(NAME, "missing", INSTALL),
         Ok(Some(found)) => {
             let lock = found.lock;
-            let absent = requires.keys().filter(|id| lock.get(id).is_none());
-            let absent: Vec<&str> = absent.map(PackageId::as_str).collect();
+            let manifests = project.manifests.iter();
+            let required = manifests.flat_map(|own| own.manifest.requires.keys());
+            let absent = required.filter(|id| lock.get(id).is_none());
+            let absent: BTreeSet<&str> = absent.map(PackageId::as_str).collect();
+            let absent: Vec<&str> = absent.into_iter().collect();
             match absent.is_empty() {
                 true => group.ok(NAME, format!("{} locked", lock.packages.len())),
                 false => {
