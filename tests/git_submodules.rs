@@ -5,6 +5,7 @@ use crate::git_support::{
     LINT, Served, forget_fetched, locked, release, require, served as served_directory,
 };
 use crate::support::{Run, lint, lint_slot, outside_state, read, store, vibe};
+use vibe_core::hook::Phase;
 use vibe_testkit::{GitProgram, GitRepository, TreeSnapshot};
 
 /// A repository with one file, and its commit.
@@ -85,6 +86,24 @@ fn files_of_submodules_are_files_of_the_package() {
     repository.git(&["commit", "--quiet", "--message", "newer"]);
     served.vibe(&["update"]).expect(0).stderr_has("1.0.0 moves");
     check(&served, "moved on\n");
+}
+
+#[test]
+fn a_pre_install_finds_the_files_of_submodules() {
+    let served = Served::new();
+    let (_, deep) = plain(&served, "deep", "deep\n");
+    let (sub, _) = plain(&served, "sub", "sub\n");
+    sub.write("tools/run", "#!/bin/sh\necho ran\n", true);
+    sub.submodule("deeper/deep", "../deep", &deep);
+    let pinned = sub.commit("with a submodule");
+    let script = "set -e\ncat parts/sub/text.md parts/sub/deeper/deep/text.md > seen\nparts/sub/tools/run >> seen\n";
+    let repository = served.repository("lint");
+    repository.package(&lint("1.0.0").hook(Phase::PreInstall, script));
+    repository.submodule("parts/sub", "../sub", &pinned);
+    repository.commit("first");
+    served.require_lint(", branch = \"main\"");
+    served.vibe(&["install"]).expect(0);
+    assert_eq!(placed(&served, "seen"), "sub\ndeep\nran\n");
 }
 
 #[test]
