@@ -1,6 +1,6 @@
 //! Replacing a file as a whole: the old content, or the new one, at any instant.
 
-use std::fs::File;
+use std::fs::{File, Metadata, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::error::FsError;
 use crate::open::create_new;
 use crate::rename::rename_over;
+use crate::stat::is_absence;
 use crate::system::sync_directory;
 
 /// Whether a written file must survive a loss of power.
@@ -30,7 +31,55 @@ pub fn write_atomic(
     staging: &Path,
     durability: Durability,
 ) -> Result<(), FsError> {
-    write_renamed(target, bytes, staging, durability, &mut rename_over)
+    let write = Write {
+        target,
+        bytes,
+        permissions: None,
+        durability,
+    };
+    write.renamed(staging, &mut rename_over)
+}
+
+/// [`write_atomic`] for a file of the user's: where a regular file is replaced, its permissions stay.
+pub fn replace_atomic(
+    target: &Path,
+    bytes: &[u8],
+    staging: &Path,
+    durability: Durability,
+) -> Result<(), FsError> {
+    let write = Write {
+        target,
+        bytes,
+        permissions: permissions_to_keep(target)?,
+        durability,
+    };
+    write.renamed(staging, &mut rename_over)
+}
+
+/// The permissions of the regular file `target`, if it is one; without set-user-id and the like, and
+/// none where the system has no modes.
+fn permissions_to_keep(target: &Path) -> Result<Option<Permissions>, FsError> {
+    let metadata = match std::fs::symlink_metadata(target) {
+        Err(error) if is_absence(error.kind()) => return Ok(None),
+        found => found.map_err(FsError::at("look at", target))?,
+    };
+    Ok(match metadata.is_file() {
+        true => plain_permissions(&metadata),
+        false => None,
+    })
+}
+
+#[cfg(unix)]
+fn plain_permissions(metadata: &Metadata) -> Option<Permissions> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Some(Permissions::from_mode(
+        metadata.permissions().mode() & 0o777,
+    ))
+}
+
+#[cfg(not(unix))]
+fn plain_permissions(_: &Metadata) -> Option<Permissions> {
+    None
 }
 
 /// Creates the file `path` with `bytes`, mode 0644 less the umask, and the directories above it
@@ -46,23 +95,57 @@ pub fn create_new_file(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 
 type Rename<'a> = &'a mut dyn FnMut(&Path, &Path) -> Result<(), FsError>;
 
-fn write_renamed(
-    target: &Path,
-    bytes: &[u8],
-    staging: &Path,
+/// A file to be replaced.
+struct Write<'a> {
+    target: &'a Path,
+    bytes: &'a [u8],
+    /// What the new file gets instead of mode 0644 less the umask.
+    permissions: Option<Permissions>,
     durability: Durability,
-    rename: Rename,
-) -> Result<(), FsError> {
-    let directory = directory_of(target);
-    match write_and_rename(target, bytes, staging, durability, rename) {
-        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-            write_and_rename(target, bytes, directory, durability, rename)?;
+}
+
+impl Write<'_> {
+    fn renamed(&self, staging: &Path, rename: Rename) -> Result<(), FsError> {
+        let directory = directory_of(self.target);
+        match self.by_way_of(staging, rename) {
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+                self.by_way_of(directory, rename)?;
+            }
+            outcome => outcome?,
         }
-        outcome => outcome?,
+        match self.durability {
+            Durability::Synced => sync_directory(directory),
+            Durability::Unsynced => Ok(()),
+        }
     }
-    match durability {
-        Durability::Synced => sync_directory(directory),
-        Durability::Unsynced => Ok(()),
+
+    fn by_way_of(&self, staging: &Path, rename: Rename) -> Result<(), FsError> {
+        let mut temporary = self.temporary(staging)?;
+        rename(&temporary, self.target)?;
+        temporary.disable_cleanup(true);
+        Ok(())
+    }
+
+    fn temporary(&self, staging: &Path) -> Result<TempPath, FsError> {
+        let mut temporary: NamedTempFile<File> = tempfile::Builder::new()
+            .prefix(".vibe-tmp-")
+            .make_in(staging, |path| create_new(path, false))
+            .map_err(FsError::at("create a temporary file in", staging))?;
+        let written = self.fill(temporary.as_file_mut());
+        written.map_err(FsError::at("write", temporary.path()))?;
+        Ok(temporary.into_temp_path())
+    }
+
+    /// The permissions first: nobody who may not read the old content reads the new one meanwhile.
+    fn fill(&self, file: &mut File) -> std::io::Result<()> {
+        if let Some(permissions) = &self.permissions {
+            file.set_permissions(permissions.clone())?;
+        }
+        file.write_all(self.bytes)?;
+        match self.durability {
+            Durability::Synced => file.sync_all(),
+            Durability::Unsynced => Ok(()),
+        }
     }
 }
 
@@ -73,39 +156,6 @@ fn directory_of(target: &Path) -> &Path {
     }
 }
 
-fn write_and_rename(
-    target: &Path,
-    bytes: &[u8],
-    staging: &Path,
-    durability: Durability,
-    rename: Rename,
-) -> Result<(), FsError> {
-    let mut temporary = write_temporary(bytes, staging, durability)?;
-    rename(&temporary, target)?;
-    temporary.disable_cleanup(true);
-    Ok(())
-}
-
-fn write_temporary(
-    bytes: &[u8],
-    staging: &Path,
-    durability: Durability,
-) -> Result<TempPath, FsError> {
-    let mut temporary: NamedTempFile<File> = tempfile::Builder::new()
-        .prefix(".vibe-tmp-")
-        .make_in(staging, |path| create_new(path, false))
-        .map_err(FsError::at("create a temporary file in", staging))?;
-    let written = temporary
-        .as_file_mut()
-        .write_all(bytes)
-        .and_then(|()| match durability {
-            Durability::Synced => temporary.as_file().sync_all(),
-            Durability::Unsynced => Ok(()),
-        });
-    written.map_err(FsError::at("write", temporary.path()))?;
-    Ok(temporary.into_temp_path())
-}
-
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
@@ -113,7 +163,7 @@ mod tests {
     use crate::testing::mode_under_umask;
     use std::fs;
     use std::os::unix::fs::symlink;
-    use vibe_testkit::mode_of;
+    use vibe_testkit::{mode_of, set_mode};
 
     struct World {
         directory: tempfile::TempDir,
@@ -157,6 +207,33 @@ mod tests {
                 assert_eq!(mode_of(&world.at(name)), mode);
             }
         }
+        assert_eq!(world.staged(), 0);
+    }
+
+    #[test]
+    fn a_file_of_the_user_keeps_its_permissions_and_nothing_else_gets_any() {
+        let world = World::new();
+        let replace = |name: &str| {
+            let (target, staging) = (world.at(name), world.at("staging"));
+            replace_atomic(&target, b"new", &staging, Durability::Unsynced).unwrap();
+            assert_eq!(fs::read(&target).unwrap(), b"new");
+            mode_of(&target)
+        };
+        for (before, after) in [
+            (0o600, 0o600),
+            (0o444, 0o444),
+            (0o666, 0o666),
+            (0o4755, 0o755),
+        ] {
+            fs::write(world.at("file"), "old").unwrap();
+            set_mode(&world.at("file"), before);
+            assert_eq!(replace("file"), after);
+            fs::remove_file(world.at("file")).unwrap();
+        }
+        let ordinary = mode_under_umask(world.directory.path(), 0o644);
+        assert_eq!(replace("fresh"), ordinary);
+        symlink("fresh", world.at("link")).unwrap();
+        assert_eq!(replace("link"), ordinary);
         assert_eq!(world.staged(), 0);
     }
 
@@ -208,8 +285,13 @@ mod tests {
             }
         };
         let staging = world.at("staging");
-        let durability = Durability::Synced;
-        write_renamed(&target, b"new", &staging, durability, &mut rename).unwrap();
+        let write = Write {
+            target: &target,
+            bytes: b"new",
+            permissions: None,
+            durability: Durability::Synced,
+        };
+        write.renamed(&staging, &mut rename).unwrap();
         assert_eq!(
             renamed_from,
             [staging, world.directory.path().to_path_buf()]
@@ -232,13 +314,13 @@ mod tests {
                 ErrorKind::PermissionDenied.into(),
             ))
         };
-        let outcome = write_renamed(
-            &world.at("file"),
-            b"new",
-            &world.at("staging"),
-            Durability::Unsynced,
-            &mut rename,
-        );
+        let write = Write {
+            target: &world.at("file"),
+            bytes: b"new",
+            permissions: None,
+            durability: Durability::Unsynced,
+        };
+        let outcome = write.renamed(&world.at("staging"), &mut rename);
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::PermissionDenied);
         assert_eq!((calls, world.staged()), (1, 0));
     }

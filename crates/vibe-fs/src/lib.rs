@@ -23,7 +23,7 @@ mod testing;
 pub mod trial;
 pub mod walk;
 
-pub use atomic::{Durability, create_new_file, write_atomic};
+pub use atomic::{Durability, create_new_file, replace_atomic, write_atomic};
 pub use clone::{CloneMethod, clone_file, copy_file};
 pub use copy::{
     CopyError, HashedFile, WrittenFile, copy_file_hashed, copy_hashed, copy_sealed, hash_file,

@@ -224,7 +224,10 @@ mod tests {
         check("<!-- vibe:begin-->\nx\n<!--vibe:end -->\n", None);
         check("    B\nx\n\tE\n", Some("x\n"));
         check("```\nB\nx\nE\n```\n", Some("x\n"));
-        check("B\nsee B and E\nE\n", Some(&*format!("see {BEGIN} and {END}\n")));
+        check(
+            "B\nsee B and E\nE\n",
+            Some(&*format!("see {BEGIN} and {END}\n")),
+        );
     }
 
     #[test]

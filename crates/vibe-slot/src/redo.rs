@@ -227,7 +227,7 @@ fn switch(layout: &Layout, file: &RedoFile) -> Result<(), SlotError> {
         true => Durability::Synced,
         false => Durability::Unsynced,
     };
-    vibe_fs::write_atomic(&target, text.as_bytes(), &layout.staging(), durability)?;
+    vibe_fs::replace_atomic(&target, text.as_bytes(), &layout.staging(), durability)?;
     Ok(())
 }
 
