@@ -22,5 +22,6 @@ awk '/^ *Summary \[|^test result: / {
         if ($i ~ /^(failed|timed|exec)/) failed += $(i - 1)
     }
 } END { printf "%d passed, %d failed\n", passed, failed }' "$log"
-cargo xtask conform
+# Elsewhere the tests that need Linux do not exist, and what they show would count as not shown.
+[ "$(uname -s)" != Linux ] || cargo xtask conform
 exit "$tests"

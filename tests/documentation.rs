@@ -87,7 +87,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 #[cfg(unix)]
 fn script(blocks: &[(&str, &str)]) -> String {
     let mut script = "set -euo pipefail\nexec 2>&1\n".to_owned();
-    for (number, (_, text)) in blocks.iter().enumerate().filter(|(_, b)| b.0 == "sh") {
+    for (number, (_, text)) in blocks.iter().enumerate().filter(|(_, b)| is_typed(b.0)) {
         script += &format!("echo '{BLOCK}{number}'\n");
         for line in text.lines() {
             let line = match line.split_once("# exit ") {
@@ -102,6 +102,18 @@ fn script(blocks: &[(&str, &str)]) -> String {
     script
 }
 
+/// Whether a block of this kind is typed: `sh`, and `sh PROGRAM` where there is that program.
+#[cfg(unix)]
+fn is_typed(kind: &str) -> bool {
+    let program = kind.strip_prefix("sh ").unwrap_or("sh");
+    let path = std::env::var_os("PATH").unwrap();
+    let is_there = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if kind.starts_with("sh ") && !is_there {
+        eprintln!("skipped: there is no {program} on this machine");
+    }
+    kind == "sh" || kind.starts_with("sh ") && is_there
+}
+
 /// The line before what a block prints.
 #[cfg(unix)]
 const BLOCK: &str = "== block ";
@@ -113,9 +125,22 @@ const SOMEBODYS: &str = "[user]\nuseConfigOnly = true\n[commit]\ngpgSign = true\
 #[cfg(unix)]
 #[test]
 fn the_page_on_git_does_what_it_says() {
+    replay("docs/git.md");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_page_on_ci_does_what_it_says() {
+    replay("docs/ci.md");
+}
+
+/// Types the shell blocks of `page` into one bash, in an empty directory of somebody whose git is
+/// set up in an odd way, and asserts that every line of its `text` blocks was printed.
+#[cfg(unix)]
+fn replay(page: &str) {
     let world = World::new();
     std::fs::write(world.home().join(".gitconfig"), SOMEBODYS).unwrap();
-    let page = read(root().join("docs/git.md"));
+    let page = read(root().join(page));
     let blocks = blocks(&page);
     let programs = Path::new(VIBE).parent().unwrap().to_str().unwrap();
     let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
@@ -128,24 +153,30 @@ fn the_page_on_git_does_what_it_says() {
         .env("TMPDIR", world.root())
         .stdin(std::process::Stdio::null());
     let printed = run(&mut bash).expect(0).stdout;
-    let printed = redacted(&world, &printed);
+    let shown = lines_shown(&blocks, &world, &redacted(&world, &printed));
+    assert!(shown > 10, "only {shown} lines are shown");
+}
+
+/// How many lines the `text` blocks have; each is in what the shell block before it printed.
+#[cfg(unix)]
+fn lines_shown(blocks: &[(&str, &str)], world: &World, printed: &str) -> usize {
     let mut shown = 0;
-    let mut typed = 0;
+    let mut output = Vec::new();
     for (number, (kind, text)) in blocks.iter().enumerate() {
-        typed = if *kind == "sh" { number } else { typed };
         if *kind != "text" {
+            let start = format!("{number}\n");
+            let part = printed.split(BLOCK).find(|part| part.starts_with(&start));
+            output = part.map_or(Vec::new(), |part| part.lines().collect());
+        }
+        if *kind != "text" || output.is_empty() {
             continue;
         }
-        let output = printed
-            .split(BLOCK)
-            .find(|part| part.starts_with(&format!("{typed}\n")));
-        let output: Vec<&str> = output.unwrap().lines().collect();
-        for line in redacted(&world, text).lines() {
+        for line in redacted(world, text).lines() {
             assert!(output.contains(&line), "no {line:?} in {output:#?}");
             shown += 1;
         }
     }
-    assert!(shown > 10, "only {shown} lines are shown");
+    shown
 }
 
 /// Every page.
@@ -228,4 +259,31 @@ fn anchors(page: &str) -> impl Iterator<Item = String> {
             .collect::<String>()
             .replace(' ', "-")
     })
+}
+
+#[test]
+fn the_workflow_runs_the_whole_check_on_three_systems_with_the_toolchain_of_the_manifest() {
+    let workflow = read(root().join(".github/workflows/ci.yml"));
+    let manifest = read(root().join("Cargo.toml"));
+    let version = manifest.split_once("rust-version = \"").unwrap().1;
+    let version = version.split_once('"').unwrap().0;
+    assert!(root().join(".ci/run").is_file());
+    let lines: Vec<&str> = workflow.lines().map(str::trim).collect();
+    for line in [
+        "run: .ci/run",
+        "system: [ubuntu-latest, macos-latest, windows-latest]",
+        "contents: read",
+        &format!("rustup default {version}"),
+    ] {
+        assert!(lines.contains(&line), "no line {line:?}");
+    }
+    assert!(!workflow.contains("secrets."), "it needs none");
+    let actions = lines.iter().filter_map(|line| line.split_once("uses: "));
+    let actions: Vec<&str> = actions.map(|(_, action)| action).collect();
+    assert!(!actions.is_empty());
+    for action in actions {
+        let version = action.split_once("@v").map(|(_, version)| version);
+        let is_major = version.is_some_and(|text| text.parse::<u8>().is_ok());
+        assert!(is_major, "{action} names no major version");
+    }
 }
