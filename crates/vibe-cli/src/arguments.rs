@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -211,6 +212,9 @@ pub(crate) struct RunOptions {
     /// Fail at once if another vibe works on the project, instead of waiting for it
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Read and place at most N packages or files at a time [default: a processor each]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
 }
 
 /// The arguments of `init`.
@@ -660,6 +664,7 @@ mod tests {
             "vibe install --hook-timeout 25h",
             "vibe install --hook-timeout soon",
             "vibe install --link-mode reflink",
+            "vibe install --jobs 0",
             "vibe verify --link-mode copy",
             "vibe cache",
             "vibe cache gc --unused-for soon",
@@ -676,7 +681,7 @@ mod tests {
 
     #[test]
     fn run_options_reach_every_command_that_runs_install_hooks() {
-        let options = "--no-hooks --hook-timeout 1m30s --no-wait";
+        let options = "--no-hooks --hook-timeout 1m30s --no-wait -j 3";
         for line in [
             "install",
             "update",
@@ -690,6 +695,7 @@ mod tests {
                 .command
                 .run_options();
             assert!(run.no_hooks && run.no_wait, "{line}");
+            assert_eq!(run.jobs, NonZeroUsize::new(3), "{line}");
             assert_eq!(run.hook_timeout, Some(Duration::from_secs(90)), "{line}");
         }
         assert_eq!(parse_hook_timeout("24h"), Ok(HOOK_TIMEOUT_MAX));

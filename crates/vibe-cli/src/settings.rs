@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use vibe_core::formats::config::UserConfig;
@@ -32,6 +33,8 @@ const OFFLINE_VARIABLE: &str = "VIBE_OFFLINE";
 const INSECURE_HOSTS_VARIABLE: &str = "VIBE_INSECURE_HOSTS";
 /// The variable that says how the files of new slots are placed.
 const LINK_MODE_VARIABLE: &str = "VIBE_LINK_MODE";
+/// How much is done at a time.
+const JOBS_VARIABLE: &str = "VIBE_JOBS";
 
 /// Where a setting came from. The first that says something wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,6 +83,8 @@ pub(crate) struct Origins {
     pub(crate) offline: Origin,
     /// How new slots are placed.
     pub(crate) link_mode: Origin,
+    /// How much is done at a time.
+    pub(crate) jobs: Origin,
     /// When colour is used, and who says so.
     pub(crate) color: (&'static str, Origin),
     /// The user's config, which those come from that have no other source.
@@ -219,6 +224,22 @@ impl World {
         Ok((mode, Origin::Variable(LINK_MODE_VARIABLE)))
     }
 
+    /// How much is done at a time, as the environment says.
+    fn jobs(&self) -> Result<(Option<NonZeroUsize>, Origin), UserError> {
+        let Some(word) = self.variable(JOBS_VARIABLE) else {
+            return Ok((None, Origin::Default));
+        };
+        let word = word.to_string_lossy();
+        let jobs = word.parse().map_err(|_| {
+            let message = format!(
+                "{JOBS_VARIABLE} has to be a number from 1, but it is `{}`",
+                escape(&word)
+            );
+            UserError::new("environment", exit_code::USAGE, message)
+        })?;
+        Ok((Some(jobs), Origin::Variable(JOBS_VARIABLE)))
+    }
+
     /// Whether there is a network, as the command line or the environment says.
     fn offline_origin(&self, global: &Global) -> Origin {
         match (global.offline, self.variable(OFFLINE_VARIABLE)) {
@@ -332,6 +353,10 @@ pub(crate) fn settings(
         Some(mode) => (mode, Origin::Flag("--link-mode")),
         None => world.link_mode()?,
     };
+    let (jobs, jobs_origin) = match run.jobs {
+        Some(jobs) => (Some(jobs), Origin::Flag("--jobs")),
+        None => world.jobs()?,
+    };
     let settings = Settings {
         directory: directory.clone(),
         start,
@@ -346,12 +371,14 @@ pub(crate) fn settings(
         store: world.store_path()?,
         git_cache: world.git_cache_path()?,
         link_mode,
+        jobs,
     };
     let origins = Origins {
         project,
         places: world.places_origin(),
         offline: world.offline_origin(global),
         link_mode: link_mode_origin,
+        jobs: jobs_origin,
         color: world.color(global.color),
         config,
         added_hosts,

@@ -78,7 +78,7 @@ pub use report::{
 };
 pub use repositories::token_variable;
 pub use run_record::{HookOutcome, HookRecord, RunRecord};
-pub use settings::{Context, Nobody, Questions, Settings, WantedLinkMode};
+pub use settings::{Context, Nobody, Questions, Settings, WantedLinkMode, limit_jobs};
 pub use show::{BootSummary, DeclaredHook, ShowReport, show};
 pub use tree::{TreeReport, TreeRequest, TreeRoot, tree};
 pub use uninstall::{UninstallRequest, uninstall};

@@ -2,6 +2,7 @@
 //! once, whoever needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -169,8 +170,9 @@ impl<'a> Repositories<'a> {
                 lock(&failures).insert(index, error);
             }
         };
+        let jobs = self.settings.jobs.map_or(ASKED_AT_ONCE, NonZeroUsize::get);
         std::thread::scope(|scope| {
-            for _ in 0..items.len().min(ASKED_AT_ONCE) {
+            for _ in 0..items.len().min(ASKED_AT_ONCE).min(jobs) {
                 scope.spawn(take_turns);
             }
         });

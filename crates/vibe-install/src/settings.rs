@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct Settings {
     pub git_cache: Option<PathBuf>,
     /// How the files of new slots are to be placed.
     pub link_mode: WantedLinkMode,
+    /// How many packages or files are worked on at a time; `None`: as many as there are processors.
+    pub jobs: Option<NonZeroUsize>,
 }
 
 /// How the files of new slots are to be placed. An existing slot keeps its way, and a package with
@@ -89,6 +92,14 @@ impl Settings {
     /// Whether the network is to be left alone: `--offline`, or `VIBE_OFFLINE`.
     pub fn is_offline(&self) -> bool {
         self.variable("VIBE_OFFLINE").is_some_and(switches_on)
+    }
+}
+
+/// Holds the whole program to `jobs` packages or files at a time. Only the first call counts.
+pub fn limit_jobs(jobs: NonZeroUsize) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.get());
+    if let Err(error) = pool.build_global() {
+        tracing::debug!("the number of jobs stays as it is: {error}");
     }
 }
 

@@ -115,6 +115,7 @@ impl Seam {
             hook_timeout: None,
             wait: true,
             git_cache: None,
+            jobs: None,
             store: Some(world.home().join("store")),
             link_mode: vibe_install::WantedLinkMode::AsDeclared,
         };

@@ -156,6 +156,10 @@ impl<'a> Settings<'a> {
         self.add("offline", offline, origins.offline);
         let mode = settings.link_mode.as_str();
         self.add("link-mode", mode, origins.link_mode);
+        let jobs = settings
+            .jobs
+            .map_or("a processor each".to_owned(), |jobs| jobs.to_string());
+        self.add("jobs", &jobs, origins.jobs);
         let (color, origin) = origins.color;
         self.add("color", color, origin);
     }

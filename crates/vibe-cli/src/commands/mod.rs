@@ -27,7 +27,7 @@ use clap::error::ErrorKind;
 use vibe_core::Cancellation;
 use vibe_install::{
     Context, Guard, HookRecord, InstallError, Questions, RunReport, Settings, SystemRunner,
-    runs_show,
+    limit_jobs, runs_show,
 };
 
 use crate::answer::Answer;
@@ -199,6 +199,9 @@ fn outcome(
     let warnings = config.warnings.iter();
     warnings.for_each(|warning| reporter.warning(warning));
     let told = settings(world, &arguments.global, &arguments.command, config)?;
+    if let Some(jobs) = told.settings.jobs {
+        limit_jobs(jobs);
+    }
     let app = App {
         settings: told.settings,
         origins: told.origins,
