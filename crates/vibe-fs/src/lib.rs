@@ -35,7 +35,7 @@ pub use guard::{Guard, ParentError, create_parents, path_guard};
 pub use link::{LinkError, hard_link};
 pub use lock::{FileLock, Holder, LockOutcome, read_holder, wait_for_lock};
 pub use owner::may_be_planted;
-pub use read::{ReadError, read_bounded, read_if_exists};
+pub use read::{ReadError, read_bounded, read_if_exists, read_with_stat};
 pub use remove::{RemoveError, remove_empty_directories_up, remove_file_if, remove_tree};
 pub use rename::{free_kept_name, rename_over};
 pub use stat::{EntryKind, Stat, stat_of, stat_of_open};

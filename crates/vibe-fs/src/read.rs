@@ -47,6 +47,11 @@ pub fn read_bounded(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, ReadError>
 
 /// Like [`read_bounded`]; `None` where there is no such path.
 pub fn read_if_exists(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, ReadError> {
+    Ok(read_with_stat(path, limit_bytes)?.map(|(bytes, _)| bytes))
+}
+
+/// Like [`read_if_exists`], with the stat that the file had before it was opened.
+pub fn read_with_stat(path: &Path, limit_bytes: u64) -> Result<Option<(Vec<u8>, Stat)>, ReadError> {
     let Some(stat) = stat_of(path)? else {
         return Ok(None);
     };
@@ -62,7 +67,7 @@ pub fn read_if_exists(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, 
         .read_to_end(&mut bytes)
         .map_err(FsError::at("read", path))?;
     check_size(path, bytes.len() as u64, limit_bytes)?;
-    Ok(Some(bytes))
+    Ok(Some((bytes, stat)))
 }
 
 /// A file can go between the look at it and its opening.

@@ -139,9 +139,7 @@ fn is_younger_or_never(own_ns: i64, newest_ns: i64) -> bool {
 
 /// Reads the file; `None` where it is absent, malformed, or of another version than `vibe`.
 pub fn read(layout: &Layout, vibe: &str) -> Option<FreshFile> {
-    let path = layout.fresh();
-    let written = stat_of(&path).ok()??;
-    let bytes = vibe_fs::read_if_exists(&path, RECORD_BYTES).ok()??;
+    let (bytes, written) = vibe_fs::read_with_stat(&layout.fresh(), RECORD_BYTES).ok()??;
     let fresh: Fresh = serde_json::from_slice(&bytes).ok()?;
     let is_sorted = fresh.watched.is_sorted_by(|a, b| a.path <= b.path);
     (fresh.vibe == vibe && is_sorted).then_some(FreshFile { fresh, written })

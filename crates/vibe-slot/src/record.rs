@@ -45,12 +45,9 @@ pub fn read_record(layout: &Layout, slot: &SlotName) -> Result<RecordOnDisk, Slo
     if !layout.has_slot(slot)? {
         return Ok(RecordOnDisk::Absent);
     }
-    let Some(stat) = stat_of(&path)? else {
-        return Ok(RecordOnDisk::Absent);
-    };
-    match vibe_fs::read_if_exists(&path, RECORD_BYTES) {
+    match vibe_fs::read_with_stat(&path, RECORD_BYTES) {
         Ok(None) => Ok(RecordOnDisk::Absent),
-        Ok(Some(bytes)) => Ok(judge(slot, &bytes, stat)),
+        Ok(Some((bytes, stat))) => Ok(judge(slot, &bytes, stat)),
         Err(ReadError::NotAFile { kind, .. }) => Ok(RecordOnDisk::NotAFile(kind)),
         Err(error @ ReadError::TooLarge { .. }) => {
             Ok(RecordOnDisk::Malformed(Diagnostic::new(error.to_string())))
