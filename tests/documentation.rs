@@ -134,6 +134,12 @@ fn the_page_on_ci_does_what_it_says() {
     replay("docs/ci.md");
 }
 
+#[cfg(unix)]
+#[test]
+fn the_page_on_install_hooks_does_what_it_says() {
+    replay("docs/install-hooks.md");
+}
+
 /// Types the shell blocks of `page` into one bash, in an empty directory of somebody whose git is
 /// set up in an odd way, and asserts that every line of its `text` blocks was printed.
 #[cfg(unix)]
@@ -245,6 +251,53 @@ fn links_between_pages_lead_to_files() {
         }
     }
     assert!(links > 5, "only {links} links were found");
+}
+
+#[test]
+fn the_modules_that_pages_name_exist() {
+    let mut named = 0;
+    for page in pages() {
+        let page = read(page);
+        let code = page.split('`').skip(1).step_by(2);
+        for path in code.filter(|code| code.starts_with("vibe-") && code.contains("::")) {
+            assert_module(path);
+            named += 1;
+        }
+    }
+    assert!(named > 10, "only {named} were found");
+    let page = read(root().join("docs/architecture.md"));
+    let rows = page.split_once("| module |").unwrap().1.lines().skip(2);
+    let rows: Vec<&str> = rows.take_while(|row| row.starts_with('|')).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let modules = row.split('|').nth(1).unwrap();
+        for module in modules.split('`').skip(1).step_by(2) {
+            assert_module(&format!("vibe-install::{module}"));
+        }
+    }
+}
+
+/// Asserts that `path`, as `vibe-plan::selection::select`, names a module, or an item of one.
+#[track_caller]
+fn assert_module(path: &str) {
+    let mut names = path.split("::");
+    let mut at = root()
+        .join("crates")
+        .join(names.next().unwrap())
+        .join("src");
+    let mut text = String::new();
+    for name in names {
+        let file = at.join(format!("{name}.rs"));
+        if file.is_file() {
+            text = read(&file);
+            at = at.join(name);
+        } else if at.join(name).is_dir() {
+            at = at.join(name);
+        } else {
+            let items = ["(", "<"].map(|after| format!("fn {name}{after}"));
+            assert!(items.iter().any(|item| text.contains(item)), "{path}");
+        }
+    }
 }
 
 /// What the headings of a page are called in links.
