@@ -65,6 +65,10 @@ fn the_quickstart_runs_as_the_readme_says() {
         "the committed lock is out of date"
     );
 
+    let why = ["why", "org.vibe-quickstart/commit-message"];
+    let why = run(&mut command_in(&world, &project, &why)).expect(0).stdout;
+    assert!(readme.contains(&why), "the README does not show {why}");
+
     let slot = project.join("vibedeps/org.vibe-quickstart.project-map/1.0.0");
     let guide = read(slot.join("GUIDE.md"));
     assert!(
