@@ -9,6 +9,7 @@ use crate::support::{VIBE, redacted, run};
 use vibe_core::formats::config::UserConfig;
 use vibe_core::formats::lock::Lock;
 use vibe_core::formats::manifest::{Manifest, Reading};
+use vibe_core::formats::projections::Projections;
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::MachineState;
 #[cfg(unix)]
@@ -40,6 +41,11 @@ fn the_examples_of_formats_are_valid() {
         );
         assert!(!manifest.requires.is_empty(), "{title}");
     }
+    let workspace = Manifest::parse(&example("Workspaces"), Reading::Own).unwrap();
+    let members = workspace.workspace.unwrap().members;
+    assert_eq!((members.len(), workspace.warnings.len()), (2, 0));
+    let projections = Projections::parse(&example("Boot text")).unwrap();
+    assert_eq!(projections.paths.len(), 1);
     let lock = Lock::parse(&example("vibe.lock")).unwrap();
     assert_eq!(lock.packages.len(), 3);
     let record = SlotRecord::parse(&example("Slot record")).unwrap();
@@ -52,6 +58,23 @@ fn the_examples_of_formats_are_valid() {
     let (config, warnings) = UserConfig::parse(&example("config.toml")).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(config.insecure_hosts, ["git.intranet.example"]);
+}
+
+/// What is not a whole file, as a part of one.
+#[test]
+fn every_example_of_a_page_in_toml_is_toml() {
+    let mut examples = 0;
+    for page in pages() {
+        let text = read(&page);
+        for (kind, example) in blocks(&text) {
+            if kind == "toml" {
+                let read = example.parse::<toml::Table>();
+                assert!(read.is_ok(), "{}: {read:?}", page.display());
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples > 10, "only {examples} were found");
 }
 
 #[test]

@@ -66,7 +66,9 @@ fn the_quickstart_runs_as_the_readme_says() {
     );
 
     let why = ["why", "org.vibe-quickstart/commit-message"];
-    let why = run(&mut command_in(&world, &project, &why)).expect(0).stdout;
+    let why = run(&mut command_in(&world, &project, &why))
+        .expect(0)
+        .stdout;
     assert!(readme.contains(&why), "the README does not show {why}");
 
     let slot = project.join("vibedeps/org.vibe-quickstart.project-map/1.0.0");
