@@ -13,7 +13,6 @@ mod progress;
 mod question;
 mod render;
 mod settings;
-mod unsolved;
 mod user_error;
 
 use std::collections::BTreeMap;
