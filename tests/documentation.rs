@@ -323,6 +323,24 @@ fn assert_module(path: &str) {
     }
 }
 
+#[test]
+fn each_job_of_the_page_on_ci_installs_what_is_locked_and_proves_it() {
+    let page = read(root().join("docs/ci.md"));
+    let blocks = blocks(&page);
+    let jobs: Vec<&str> = blocks
+        .iter()
+        .filter_map(|(kind, text)| (*kind == "yaml").then_some(*text))
+        .collect();
+    assert_eq!(jobs.len(), 2, "GitHub Actions and GitLab");
+    for job in jobs {
+        let lines: Vec<&str> = job.lines().map(str::trim).collect();
+        let at = |command: &str| lines.iter().position(|line| line.ends_with(command));
+        let (install, verify) = (at(" vibe install --locked"), at(" vibe verify"));
+        assert!(install.is_some() && install < verify, "{job}");
+        assert!(!job.contains('\t'), "YAML is indented with spaces");
+    }
+}
+
 /// What the headings of a page are called in links.
 fn anchors(page: &str) -> impl Iterator<Item = String> {
     let titles = page.lines().filter(|line| line.starts_with('#'));
