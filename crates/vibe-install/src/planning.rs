@@ -10,7 +10,7 @@ use vibe_core::formats::manifest::{
     Boot, MANIFEST_NAME, Manifest, Materialization, Package, Reading,
 };
 use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{LinkMode, MachineState, SlotState};
+use vibe_core::formats::state::{AfterFile, LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
 use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Step};
@@ -18,6 +18,7 @@ use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::version::parse_version;
 use vibe_core::{
     Cancellation, Event, Observer, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId,
+    TreeRow,
 };
 use vibe_fs::{fits, path_limit, read_bounded};
 use vibe_plan::clone_plan::{
@@ -927,15 +928,22 @@ pub(crate) fn contents_of<'t>(
     trees: impl IntoIterator<Item = &'t Tree>,
     state: Option<&SlotState>,
 ) -> Result<SlotContents, InstallError> {
-    let rows = trees.into_iter().flat_map(Tree::rows);
-    let mut interest: BTreeSet<RelPath> = rows.map(|row| row.path.clone()).collect();
+    let rows: Vec<&TreeRow> = trees.into_iter().flat_map(Tree::rows).collect();
+    let mut interest: BTreeSet<RelPath> = rows.iter().map(|row| row.path.clone()).collect();
     let no_made = BTreeMap::new();
     let made = state.map_or(&no_made, |state| &state.made);
     if let Some(state) = state {
         interest.extend(state.after.keys().cloned());
         interest.extend(state.adding.iter().map(|row| row.path.clone()));
     }
-    Ok(examine(layout, slot, &interest, made)?)
+    let contents = examine(layout, slot, &interest, made)?;
+    let after = state.into_iter().flat_map(|state| &state.after);
+    let after = after.filter_map(|(path, file)| match file {
+        AfterFile::File { exec, .. } => Some((path, *exec)),
+        AfterFile::Deleted => None,
+    });
+    let known = rows.iter().map(|row| (&row.path, row.exec)).chain(after);
+    Ok(contents.with_exec_of(HostOs::CURRENT, known))
 }
 
 fn planned_package(
