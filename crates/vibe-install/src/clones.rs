@@ -12,8 +12,8 @@ use vibe_core::text::escape_bytes;
 use vibe_core::{Cancellation, PackageId, RelPath, SlotName};
 use vibe_fetch::{FoundSubmodule, GitPackage, Listing, list_clone};
 use vibe_git::{
-    Checkout, CommitId, Database, Differences, GitError, GitProgram, ProgramError, Status,
-    Submodule, WorkTree, WorkTreeError,
+    Checkout, CommitId, Database, Differences, EntryKind, GitError, GitProgram, ProgramError,
+    Status, Submodule, WorkTree, WorkTreeError,
 };
 use vibe_plan::clone_plan::{Differing, LookedClone};
 use vibe_slot::in_place::{self, CloneTools, Reader};
@@ -383,7 +383,19 @@ fn fetch_clone_once(
     })?;
     let manifest = read_manifest(repositories, &target.id, origin)?;
     let bases: Vec<String> = manifest.package.iter().flat_map(script_bases).collect();
-    let listing = only_read(listing, &bases);
+    let boot = manifest.package.and_then(|package| package.boot);
+    let boot = boot.map(|boot| boot.source);
+    // A link stays one in a clone, and is no text.
+    let boot = match boot {
+        Some(path)
+            if is_link(&commit.database, &commit.id, &path)
+                .map_err(|error| git_error(&target.id, error))? =>
+        {
+            None
+        }
+        boot => boot,
+    };
+    let listing = only_read(listing, &bases, boot.as_ref());
     let fetched = read_clone(target, &listing, options)?;
     let submodules: Result<_, GitError> = submodules
         .iter()
@@ -404,11 +416,18 @@ fn script_bases(package: &Package) -> Vec<String> {
     bases.map(ToString::to_string).collect()
 }
 
-/// The part of `listing` that is read: the manifest, and what may be a script.
-fn only_read(mut listing: Listing, bases: &[String]) -> Listing {
+fn is_link(database: &Database, commit: &CommitId, path: &RelPath) -> Result<bool, GitError> {
+    let entry = database.entry_at(commit, path.as_str())?;
+    Ok(entry.is_some_and(|entry| entry.kind == EntryKind::Symlink))
+}
+
+/// The part of `listing` that is read: the manifest, the boot text, and what may be a script.
+fn only_read(mut listing: Listing, bases: &[String], boot: Option<&RelPath>) -> Listing {
     listing.files.retain(|file| {
         let path = file.path.as_str();
-        path == MANIFEST_NAME || bases.iter().any(|base| path.starts_with(base.as_str()))
+        path == MANIFEST_NAME
+            || boot == Some(&file.path)
+            || bases.iter().any(|base| path.starts_with(base.as_str()))
     });
     listing
 }

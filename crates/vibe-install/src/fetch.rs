@@ -551,13 +551,13 @@ pub(crate) fn read_clone(
 ) -> Result<Fetched, InstallError> {
     let Contents { tree, notes } = hash_listing(listing).map_err(in_package(target))?;
     let described = describe(target, &tree, &content_in(target, listing), options)?;
-    let payload = DirectoryPayload {
+    let payload = CommitPayload {
         tree,
-        locations: BTreeMap::new(),
+        listing: listing.clone(),
         file_bytes: options.limits.file_bytes,
     };
     let notes = notes.iter().map(ToString::to_string).collect();
-    Ok(described.with(Payload::Directory(payload), notes))
+    Ok(described.with(Payload::Commit(payload), notes))
 }
 
 /// The package as its slot's record has it, of which `package` and `tree` tell: what runs in the
