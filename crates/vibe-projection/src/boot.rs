@@ -30,9 +30,10 @@ pub struct BootText {
 }
 
 impl BootText {
-    /// ` (when os:linux)`, or nothing.
+    /// `` (when `os:linux`)``, or nothing. As code, in which no program that reads Markdown takes
+    /// `@path` for a file to bring in.
     fn condition(&self) -> String {
-        let when = self.when.as_deref().map(escape);
+        let when = self.when.as_deref().map(|when| code(&escape(when)));
         when.map_or_else(String::new, |when| format!(" (when {when})"))
     }
 }
@@ -153,19 +154,19 @@ mod tests {
             static_file([(&one, "First.\n\n\n"), (&other, "Second.")]),
             "<!-- Written by vibe from the installed packages; edits are lost. -->\n\
              \n# org.a/one 1.0.0\n\nFirst.\n\
-             \n# org.a/two 1.0.0 (when os:linux\\n# x)\n\nSecond.\n"
+             \n# org.a/two 1.0.0 (when `os:linux\\n# x`)\n\nSecond.\n"
         );
     }
 
     #[test]
     fn dynamic_text_is_listed_with_its_condition() {
-        let mut odd = boot("org.a/odd", false, Some("os:linux"));
+        let mut odd = boot("org.a/odd", false, Some("@os:linux"));
         odd.path = "vibedeps/a`b``c".to_owned();
         assert_eq!(
             index_file([&boot("org.a/one", false, None), &odd]),
             "<!-- Written by vibe from the installed packages; edits are lost. -->\n\n\
              - `vibedeps/org.a.one/1.0.0/boot.md`: org.a/one 1.0.0\n\
-             - ``` vibedeps/a`b``c ```: org.a/odd 1.0.0 (when os:linux)\n"
+             - ``` vibedeps/a`b``c ```: org.a/odd 1.0.0 (when `@os:linux`)\n"
         );
     }
 
