@@ -8,7 +8,7 @@ use vibe_slot::redo::{self, Redo, RedoFile};
 
 use crate::error::InstallError;
 use crate::project::{LockFile, Project};
-use crate::projection::forget;
+use crate::projection::record_left;
 
 /// Why a commit failed.
 #[derive(Debug)]
@@ -58,6 +58,14 @@ impl Commit {
         commit
     }
 
+    /// Nothing more, after this one is done.
+    pub(crate) fn done(&self) -> Self {
+        Self {
+            files: Vec::new(),
+            manifests_read: self.manifests_after(),
+        }
+    }
+
     /// Whether nothing switches.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -89,7 +97,7 @@ impl Commit {
     }
 
     /// Writes the redo file, from which instant the run counts, and applies it. Returns the projected
-    /// files that somebody changed meanwhile, which are left and no longer recorded.
+    /// files that somebody changed meanwhile, which are left.
     ///
     /// # Errors
     /// [`CommitError::Before`]: a manifest is not as it was read, another file is neither as
@@ -120,7 +128,7 @@ impl Commit {
         if let Some(path) = applied.dropped {
             return Err(changed_meanwhile(path.under(&project.root)));
         }
-        forget(project, &applied.left).map_err(CommitError::After)?;
+        record_left(project, &applied.left).map_err(CommitError::After)?;
         Ok(applied.left)
     }
 }

@@ -772,9 +772,18 @@ pub enum ProjectedFault {
     /// It is no text.
     #[error("{0}")]
     Text(Diagnostic),
-    /// It is too long for an agent to read.
-    #[error("it is larger than 1 MiB")]
-    TooLarge,
+    /// It is not there although the pre-install, which was to make it, has run.
+    #[error("it is not there, although the pre-install that was to make it has run")]
+    NotMade,
+    /// It is too long to be read.
+    #[error("it is larger than {limit_mib} MiB")]
+    TooLarge {
+        /// The limit, in MiB.
+        limit_mib: u64,
+    },
+    /// What vibe would write is too long to be read again.
+    #[error("it would be larger than 32 MiB")]
+    Outgrown,
     /// It is, or is reached through, something that is no file or directory.
     #[error("{path} is {}", kind.as_str())]
     Blocked {

@@ -10,7 +10,7 @@ use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{CloneState, LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HookReason, Phase, PhaseState};
-use vibe_core::plan::{Place, Refresh, Remove, RunHook, Step};
+use vibe_core::plan::{Place, ProjectEdit, Refresh, Remove, RunHook, Step};
 use vibe_core::{Cancellation, Event, Observer, PackageId, SlotName, TreeId};
 use vibe_fs::Durability;
 use vibe_fs::error::shown;
@@ -286,7 +286,8 @@ impl<'a> Execution<'a> {
         if let Err(stop) = self.project_and_commit(&nothing) {
             return Err(self.stop_before_commit(stop));
         }
-        self.post_install()
+        self.post_install()?;
+        self.project_again(&nothing)
     }
 
     fn phases(&mut self, commit: &Commit) -> Result<(), InstallError> {
@@ -296,7 +297,9 @@ impl<'a> Execution<'a> {
             return Err(self.stop_before_commit(stop));
         }
         self.post_install()?;
-        self.prune()
+        let again = self.project_again(commit);
+        self.prune()?;
+        again
     }
 
     fn prepare(&self) -> Result<(), InstallError> {
@@ -379,6 +382,27 @@ impl<'a> Execution<'a> {
         self.is_projected = left.is_empty();
         self.projected = projected;
         Ok(())
+    }
+
+    /// Projects anew where a post-install ran: it may have changed the text of its package, or what
+    /// stands in a file that agents see.
+    fn project_again(&mut self, commit: &Commit) -> Result<(), InstallError> {
+        let is_started = |record: &HookRecord| {
+            record.phase == Phase::PostInstall
+                && matches!(record.outcome, HookOutcome::Ran | HookOutcome::Failed)
+        };
+        if !self.hooks.iter().any(is_started) {
+            return Ok(());
+        }
+        let first = std::mem::take(&mut self.projected);
+        let again = self.project_and_commit(&commit.done());
+        let second = std::mem::take(&mut self.projected);
+        self.projected = first.then(second);
+        match again {
+            Ok(()) => Ok(()),
+            Err(Stop::Failed(error) | Stop::Committed(error)) => Err(error),
+            Err(Stop::PreInstall(_)) => unreachable!("nothing is prepared here"),
+        }
     }
 
     fn tell_slots(&self) {
@@ -645,8 +669,31 @@ impl<'a> Execution<'a> {
         if self.state != before {
             self.save_state(Durability::Unsynced)?;
         }
-        vibe_fs::remove_empty_directory(&self.project.layout.boot())?;
+        self.remove_boot_directory()?;
         self.write_support_files(&self.planned.lock)?;
+        Ok(())
+    }
+
+    /// Removes the directory of boot text where it is empty. What is not vibe's stays, and is named
+    /// by the run that removes what was vibe's there.
+    fn remove_boot_directory(&self) -> Result<(), InstallError> {
+        let boot = self.project.layout.boot();
+        if vibe_fs::remove_empty_directory(&boot)? || !self.projected.boot.is_empty() {
+            return Ok(());
+        }
+        let is_ours = |edit: &ProjectEdit| {
+            self.project
+                .root
+                .join(edit.path.as_str())
+                .starts_with(&boot)
+        };
+        if self.projected.edits.iter().any(is_ours) {
+            let text = format!(
+                "{} is kept, since it holds files that vibe did not write",
+                shown(&boot)
+            );
+            self.context.observer.observe(&Event::Note(text));
+        }
         Ok(())
     }
 

@@ -92,9 +92,12 @@ pub(crate) fn write(
         .chain(clones)
         .flat_map(|phases| phases.values().copied())
         .collect();
-    if phases.contains(&PhaseState::Owed) {
+    if phases.contains(&PhaseState::Owed) || projected.is_unknown {
         return Ok(());
     }
+    let Some(watched_projections) = watch_projected(project, projected)? else {
+        return Ok(());
+    };
     let state = &project.layout.slots_file();
     let manifests = commit.manifests_after();
     let mut watched = Vec::new();
@@ -109,7 +112,6 @@ pub(crate) fn write(
     for file in project.layout.support_files() {
         paths.push(relative(&project.root, &file));
     }
-    paths.extend(projected.watched.iter().cloned());
     let mut listings = BTreeMap::new();
     for package in &planned.lock.packages {
         let slot = package.slot();
@@ -135,6 +137,7 @@ pub(crate) fn write(
     let paths = paths.par_iter();
     let others: Result<Vec<Watched>, InstallError> =
         paths.map(|path| watch(&project.root, path)).collect();
+    watched.extend(watched_projections);
     watched.extend(others?);
     let fresh = Fresh {
         vibe: context.settings.version.to_owned(),
@@ -145,6 +148,23 @@ pub(crate) fn write(
         boot: projected.boot.clone(),
     };
     Ok(fresh.write(&project.layout)?)
+}
+
+/// What is projected, as it is now; `None` where a file is not as the run left it, which no run has
+/// seen: a hook or a user wrote it since.
+fn watch_projected(
+    project: &Project,
+    projected: &Projected,
+) -> Result<Option<Vec<Watched>>, InstallError> {
+    let mut watched = Vec::new();
+    for (path, digest) in &projected.watched {
+        let now = watch(&project.root, path)?;
+        if now.sha256 != *digest {
+            return Ok(None);
+        }
+        watched.push(now);
+    }
+    Ok(Some(watched))
 }
 
 /// Writes what is remembered anew, with the stats as they are now. A file that was changed after

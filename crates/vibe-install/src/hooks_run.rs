@@ -18,7 +18,7 @@ use crate::error::InstallError;
 use crate::execution::{Executed, Execution, HookRow};
 use crate::fetch::{FetchOptions, Fetched, as_placed, fetch};
 use crate::freshness;
-use crate::install::hook_gate;
+use crate::install::{hook_gate, tell_projected};
 use crate::interpreters::Probe;
 use crate::opening::{open, refuse_reentry};
 use crate::package_store::open_store;
@@ -105,6 +105,7 @@ pub fn hooks_run(
     };
     tell_notes(context, &planned, &gate);
     let executed = execute(context, &project, &planned, (slot, row), gate.decision())?;
+    tell_projected(context, &executed.projected);
     drop(opened);
     Ok(RunReport {
         plan: planned.plan.clone(),

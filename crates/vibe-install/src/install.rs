@@ -16,7 +16,7 @@ use crate::overrides::tell_unused;
 use crate::package_store::{StoreInUse, open_store};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
-use crate::projection::{self, Moment};
+use crate::projection::{self, Moment, Projected};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, Targets, resolve_anew, resolve_targets};
@@ -282,11 +282,13 @@ pub(crate) fn finish(
     report.up_to_date = idle;
     if ending.dry_run {
         tell_guards(context, planned, ending.force);
+        tell_projected(context, &projected);
         report.projected = projected.edits;
         report.packages = package_summaries(project, &planned.lock)?;
         return Ok(report);
     }
     if idle {
+        tell_projected(context, &projected);
         if let Opened::Locked { .. } = opened {
             let is_tidy = tidy(context, project, |_| false)?;
             let execution = Execution::new(context, project, planned);
@@ -308,15 +310,20 @@ pub(crate) fn finish(
     report.run = Some(executed.run);
     report.hooks = executed.hooks;
     report.done = executed.done;
-    for note in &executed.projected.notes {
-        context.observer.observe(&Event::Note(note.clone()));
-    }
+    tell_projected(context, &executed.projected);
     if ending.remember && executed.is_tidy {
         freshness::write(context, project, planned, &executed.projected, commit)?;
     }
     report.projected = executed.projected.edits;
     report.packages = package_summaries_done(project, planned)?;
     Ok(report)
+}
+
+/// Says what the user should know of what agents see.
+pub(crate) fn tell_projected(context: &Context<'_>, projected: &Projected) {
+    for note in &projected.notes {
+        context.observer.observe(&Event::Note(note.clone()));
+    }
 }
 
 /// Says what keeps the plan from being carried out without a word from the user.

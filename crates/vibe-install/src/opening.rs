@@ -14,7 +14,7 @@ use vibe_slot::{SlotError, state_file};
 
 use crate::error::InstallError;
 use crate::project::Project;
-use crate::projection::forget;
+use crate::projection::record_left;
 use crate::settings::{Context, Settings};
 
 /// How long a waiter says nothing.
@@ -172,7 +172,7 @@ fn finish_redo(context: &Context<'_>, project: &Project) -> Result<(), InstallEr
                     "dropped the commit of a run that was cut short: {path} has changed since"
                 )),
             }
-            forget(project, &applied.left)?;
+            record_left(project, &applied.left)?;
             for path in applied.left {
                 note(format!("{path} has changed since and is left as it is"));
             }

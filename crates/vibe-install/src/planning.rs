@@ -484,15 +484,16 @@ impl Surveyor<'_> {
         };
         let is_there = has_clone(layout, slot)?;
         let is_quiet = target.locked.is_some() && !scope.repair;
+        let known_boot = || match self.request.memory {
+            Some(memory) => Some(boot_in(memory, slot)),
+            None => clone_boot(layout, slot),
+        };
         if is_there
             && is_quiet
             && is_remembered(layout, slot, &origin.commit, row, options.decision)
+            && let Some(boot) = known_boot()
         {
             let plan = plan_in_place(&desired, FoundClone::Remembered, row, &options);
-            let boot = match self.request.memory {
-                Some(memory) => boot_in(memory, slot),
-                None => clone_boot(layout, slot)?,
-            };
             let package = PlannedPackage {
                 boot,
                 is_remembered: self.request.memory.is_some(),
@@ -845,10 +846,11 @@ fn boot_in(memory: &FreshFile, slot: &SlotName) -> Option<Boot> {
     })
 }
 
-/// The boot text that the manifest in the clone `slot` declares.
-pub(crate) fn clone_boot(layout: &Layout, slot: &SlotName) -> Result<Option<Boot>, InstallError> {
-    let manifest = crate::sources::read_manifest(&layout.slot(slot))?;
-    Ok(manifest.package.and_then(|package| package.boot))
+/// The boot text that the manifest in the clone `slot` declares; `None` where that is not there or
+/// says nothing of use.
+pub(crate) fn clone_boot(layout: &Layout, slot: &SlotName) -> Option<Option<Boot>> {
+    let manifest = crate::sources::read_manifest(&layout.slot(slot)).ok()?;
+    Some(manifest.package?.boot)
 }
 
 /// How the record of `slot` is spelled in what we remember: relative to the project root.

@@ -10,18 +10,22 @@ use vibe_core::formats::decode::decode;
 use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::manifest::Boot;
-use vibe_core::formats::projections::{PROJECTIONS_NAME, Projections, ProjectionsError};
+use vibe_core::formats::projections::{
+    PROJECTIONS_NAME, ProjectedPath, ProjectionForm, Projections, ProjectionsError,
+};
 use vibe_core::formats::state::MachineState;
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::limits::{BOOT_BYTES, LOCK_BYTES};
-use vibe_core::plan::{ProjectEdit, Step};
+use vibe_core::plan::{Extent, FileChange, ProjectEdit, Step};
 use vibe_core::{Event, PackageId, RelPath, Sha256Digest, SlotName};
 use vibe_fs::{Durability, EntryKind, Guard, ReadError, path_guard, read_if_exists, stat_of};
 use vibe_plan::order::order;
 use vibe_projection::boot::{
     BootText, ENTRANCES, Entrance, INDEX_PATH, STATIC_PATH, block_lines, index_file, static_file,
 };
-use vibe_projection::edits::{BlockFile, Content, Edits, WholeFile, edits};
+use vibe_projection::edits::{
+    BlockFile, Content, Edits, WholeFile, change_of, edits, shown_by_block,
+};
 use vibe_slot::fresh::BootRow;
 use vibe_slot::layout::VIBEDEPS;
 use vibe_slot::record::{RecordOnDisk, read_record};
@@ -52,10 +56,38 @@ pub(crate) struct Projected {
     pub files: Vec<RedoFile>,
     /// The boot text, for the next run to remember.
     pub boot: Vec<BootRow>,
-    /// Paths whose state decides whether the next run has something to do, relative to the root.
-    pub watched: Vec<String>,
+    /// Paths whose state decides whether the next run has something to do, relative to the root,
+    /// each with the digest that it has once all is written.
+    pub watched: Vec<(String, Option<Sha256Digest>)>,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// Nothing was worked out, since a package that the run does not look at cannot be read.
+    pub is_unknown: bool,
+}
+
+impl Projected {
+    /// What a run did that projected twice: first this, then `again`.
+    pub(crate) fn then(self, again: Projected) -> Projected {
+        let mut edits: BTreeMap<RelPath, ProjectEdit> = BTreeMap::new();
+        for edit in self.edits.into_iter().chain(again.edits) {
+            let before = match edits.get(&edit.path) {
+                Some(first) => first.before,
+                None => edit.before,
+            };
+            let change = change_of(before, edit.after.as_ref());
+            let edit = ProjectEdit {
+                before,
+                change,
+                ..edit
+            };
+            edits.insert(edit.path.clone(), edit);
+        }
+        Projected {
+            edits: edits.into_values().collect(),
+            notes: [self.notes, again.notes].concat(),
+            ..again
+        }
+    }
 }
 
 /// One package's boot text.
@@ -92,8 +124,13 @@ pub(crate) fn project(
         moment,
         may_change: false,
         notes: Vec::new(),
+        unreadable: Vec::new(),
+        found: BTreeMap::new(),
     };
     let entries = projector.entries(&planned.lock)?;
+    if !projector.unreadable.is_empty() {
+        return Ok(unknown(&projector.unreadable));
+    }
     if entries.is_empty() && known.projections.paths.is_empty() {
         return Ok(Projected {
             files: record_file(&known, &Projections::default())
@@ -117,25 +154,52 @@ pub(crate) fn project(
         before: edit.before,
         after: edit.after.clone(),
     });
-    let files = files
+    let files: Vec<RedoFile> = files
         .chain(record_file(&known, &found.projections))
         .collect();
+    projector.found.insert(record_path(), known.digest);
     Ok(Projected {
+        watched: watched(&texts, &projector.found, &files),
         files,
-        watched: watched(&texts),
         boot: texts.iter().map(|(entry, _)| entry.row()).collect(),
         edits,
         notes: projector.notes,
+        is_unknown: false,
     })
 }
 
+/// Nothing is worked out from some of the packages: what they ask for would go.
+fn unknown(unreadable: &[SlotName]) -> Projected {
+    let names: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    Projected {
+        notes: vec![format!(
+            "boot text is left as it is, since it is not known what it is made of: {} is not as it \
+             was placed; vibe verify --repair puts both right",
+            names.join(", ")
+        )],
+        is_unknown: true,
+        ..Projected::default()
+    }
+}
+
 /// What the next run looks at beside the record: all that could get a block, also what is not there.
-fn watched(texts: &[(Entry<'_>, Option<String>)]) -> Vec<String> {
-    let record = format!("{VIBEDEPS}/{PROJECTIONS_NAME}");
+/// `found` is what is there, and `files` what is written.
+fn watched(
+    texts: &[(Entry<'_>, Option<String>)],
+    found: &BTreeMap<RelPath, Option<Sha256Digest>>,
+    files: &[RedoFile],
+) -> Vec<(String, Option<Sha256Digest>)> {
     let entrances = ENTRANCES.iter().map(|entrance| entrance.path);
-    let all = entrances.chain([STATIC_PATH, INDEX_PATH]);
-    let others = all.filter(|_| !texts.is_empty()).map(str::to_owned);
-    std::iter::once(record).chain(others).collect()
+    let all = entrances.chain([STATIC_PATH, INDEX_PATH]).map(own_path);
+    let others = all.filter(|_| !texts.is_empty());
+    let digest = |path: &RelPath| match files.iter().find(|file| file.path == *path) {
+        Some(file) => Some(Sha256Digest::of(file.after.as_ref()?.as_bytes())),
+        None => found.get(path).copied().flatten(),
+    };
+    std::iter::once(record_path())
+        .chain(others)
+        .map(|path| (path.as_str().to_owned(), digest(&path)))
+        .collect()
 }
 
 /// The switch of the record, where it changes.
@@ -190,17 +254,44 @@ pub(crate) fn set_aside_unusable(
     Ok(())
 }
 
-/// Takes `paths` out of the record: they are not as vibe would have written them.
-pub(crate) fn forget(project: &Project, paths: &[RelPath]) -> Result<(), InstallError> {
+/// Records of `paths`, which somebody changed meanwhile, what they are: the block in one of them is
+/// vibe's as before, so that the next run brings it up to date or takes it out; a whole file is not.
+pub(crate) fn record_left(project: &Project, paths: &[RelPath]) -> Result<(), InstallError> {
     if paths.is_empty() {
         return Ok(());
     }
     let mut known = read_projections(&project.layout)?.projections;
     known.paths.retain(|row| !paths.contains(&row.path));
+    for path in paths {
+        known.paths.extend(row_of_block(project, path)?);
+    }
+    known
+        .paths
+        .sort_by(|one, other| one.path.as_str().cmp(other.path.as_str()));
     let (path, staging) = (project.layout.projections(), project.layout.staging());
     let text = known.render();
     vibe_fs::write_atomic(&path, text.as_bytes(), &staging, Durability::Unsynced)?;
     Ok(())
+}
+
+/// The row of the block as it is in the file at `path`, if that is one that has blocks.
+fn row_of_block(project: &Project, path: &RelPath) -> Result<Option<ProjectedPath>, InstallError> {
+    if ENTRANCES
+        .iter()
+        .all(|entrance| entrance.path != path.as_str())
+    {
+        return Ok(None);
+    }
+    let bytes = match read_projected(project, path) {
+        Err(InstallError::ProjectedPath { .. }) => None,
+        read => read?,
+    };
+    let shown = bytes.and_then(|bytes| shown_by_block(str::from_utf8(&bytes).ok()?).ok()?);
+    Ok(shown.map(|sha256| ProjectedPath {
+        path: path.clone(),
+        form: ProjectionForm::Block,
+        sha256,
+    }))
 }
 
 impl Entry<'_> {
@@ -221,11 +312,15 @@ struct Projector<'a> {
     /// A pre-install that is still to run may change a text.
     may_change: bool,
     notes: Vec<String>,
+    /// Slots of packages that the run does not look at and that cannot be read.
+    unreadable: Vec<SlotName>,
+    /// The digest of each file that was looked at; `None`: nothing is there.
+    found: BTreeMap<RelPath, Option<Sha256Digest>>,
 }
 
 impl<'a> Projector<'a> {
     /// The packages with boot text, dependencies before dependents.
-    fn entries(&self, lock: &'a Lock) -> Result<Vec<Entry<'a>>, InstallError> {
+    fn entries(&mut self, lock: &'a Lock) -> Result<Vec<Entry<'a>>, InstallError> {
         let packages = lock.packages.iter();
         let rows = packages.map(|locked| (locked.id.clone(), locked.dependencies.clone()));
         let dependencies: BTreeMap<PackageId, Vec<PackageId>> = rows.collect();
@@ -235,8 +330,12 @@ impl<'a> Projector<'a> {
             let slot = locked.slot();
             let package = self.planned.package(&slot);
             let boot = match package {
-                Some(package) => package.boot.clone(),
+                Some(package) => Some(package.boot.clone()),
                 None => self.boot_on_disk(&slot)?,
+            };
+            let Some(boot) = boot else {
+                self.unreadable.push(slot);
+                continue;
             };
             let Some(boot) = boot else { continue };
             entries.push(Entry {
@@ -256,20 +355,18 @@ impl<'a> Projector<'a> {
         Ok(entries)
     }
 
-    /// What the manifest in the slot of a package declares that the run does not look at.
-    fn boot_on_disk(&self, slot: &SlotName) -> Result<Option<Boot>, InstallError> {
+    /// What the manifest in the slot of a package declares that the run does not look at; `None`
+    /// where that cannot be read.
+    fn boot_on_disk(&self, slot: &SlotName) -> Result<Option<Option<Boot>>, InstallError> {
         let layout = &self.project.layout;
         if slot.version().is_none() {
-            return match layout.has_slot(slot)? {
-                true => clone_boot(layout, slot),
-                false => Ok(None),
-            };
+            return Ok(clone_boot(layout, slot));
         }
         let RecordOnDisk::Valid { record, .. } = read_record(layout, slot)? else {
             return Ok(None);
         };
         let package = vouched(self.project, slot, &record)?;
-        Ok(package.and_then(|package| package.boot))
+        Ok(package.map(|package| package.boot))
     }
 
     fn is_remembered(&self, slot: &SlotName, package: &PlannedPackage) -> bool {
@@ -327,6 +424,7 @@ impl<'a> Projector<'a> {
         };
         let bytes = match self.published(entry).map_err(fault)? {
             Some(bytes) => Some(bytes),
+            None if self.goes(entry) => None,
             None => self.placed(entry).map_err(fault)?,
         };
         let phase = self.pre_install(&entry.slot);
@@ -339,7 +437,8 @@ impl<'a> Projector<'a> {
                 let text = decode(&bytes).map_err(|found| fault(ProjectedFault::Text(found)))?;
                 Ok(Some(text))
             }
-            (None, None | Some(PhaseState::Done)) => Err(fault(ProjectedFault::Missing)),
+            (None, None) => Err(fault(ProjectedFault::Missing)),
+            (None, Some(PhaseState::Done)) => Err(fault(ProjectedFault::NotMade)),
             (None, Some(_)) => {
                 let (id, path) = (&entry.locked.id, &entry.boot.source);
                 self.notes.push(format!(
@@ -350,8 +449,12 @@ impl<'a> Projector<'a> {
         }
     }
 
-    /// Where the pre-install of `slot` stands, if one is declared.
+    /// Where the pre-install of `slot` stands, if one is declared, or will once the run has placed
+    /// what it places.
     fn pre_install(&self, slot: &SlotName) -> Option<PhaseState> {
+        if matches!(self.moment, Moment::Planned) && self.has_pre_install_step(slot) {
+            return Some(PhaseState::Owed);
+        }
         let state = match self.moment {
             Moment::Planned => &self.planned.state,
             Moment::Prepared(state) => state,
@@ -373,12 +476,40 @@ impl<'a> Projector<'a> {
     }
 
     fn runs_pre_install(&self, slot: &SlotName) -> bool {
-        self.planned.plan.steps.iter().any(|step| match step {
-            Step::RunHook(hook) => {
-                hook.slot == *slot && hook.phase == Phase::PreInstall && step.is_work()
-            }
+        self.pre_install_step(slot).is_some_and(Step::is_work)
+    }
+
+    /// Whether the pre-install of `slot` is due, and run or held back.
+    fn has_pre_install_step(&self, slot: &SlotName) -> bool {
+        self.pre_install_step(slot).is_some()
+    }
+
+    fn pre_install_step(&self, slot: &SlotName) -> Option<&Step> {
+        self.planned.plan.steps.iter().find(|step| match step {
+            Step::RunHook(hook) => hook.slot == *slot && hook.phase == Phase::PreInstall,
             _ => false,
         })
+    }
+
+    /// Whether the run is yet to take away what lies where the text of `entry` belongs.
+    fn goes(&self, entry: &Entry<'_>) -> bool {
+        let source = &entry.boot.source;
+        let mut steps = self.planned.plan.steps.iter();
+        let takes = |change: &FileChange| match change {
+            FileChange::Delete { path } | FileChange::SetAside { path, .. } => path == source,
+            FileChange::RemoveMade { path } => {
+                path == source || source.ancestors().any(|above| above == *path)
+            }
+            FileChange::Write { .. } => false,
+        };
+        matches!(self.moment, Moment::Planned)
+            && steps.any(|step| match step {
+                Step::Refresh(refresh) => {
+                    refresh.slot == entry.slot && refresh.changes.iter().any(takes)
+                }
+                Step::CheckOut(step) => step.slot == entry.slot && step.extent == Extent::All,
+                _ => false,
+            })
     }
 
     /// The text as the package has it, where the run is yet to place that.
@@ -402,7 +533,7 @@ impl<'a> Projector<'a> {
         let read = reader.take(BOOT_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| ProjectedFault::Payload(Box::new(error)))?;
         match bytes.len() as u64 > BOOT_BYTES {
-            true => Err(ProjectedFault::TooLarge),
+            true => Err(too_large(BOOT_BYTES)),
             false => Ok(Some(bytes)),
         }
     }
@@ -414,7 +545,7 @@ impl<'a> Projector<'a> {
             return Err(ProjectedFault::Blocked { path, kind });
         }
         match read_if_exists(&entry.boot.source.under(&slot), BOOT_BYTES) {
-            Err(ReadError::TooLarge { .. }) => Err(ProjectedFault::TooLarge),
+            Err(ReadError::TooLarge { limit_bytes, .. }) => Err(too_large(limit_bytes)),
             Err(ReadError::NotAFile { kind, .. }) => Err(ProjectedFault::Blocked {
                 path: entry.boot.source.clone(),
                 kind,
@@ -425,7 +556,7 @@ impl<'a> Projector<'a> {
     }
 
     fn edits(
-        &self,
+        &mut self,
         texts: &[(Entry<'_>, Option<String>)],
         known: &Projections,
     ) -> Result<Edits, InstallError> {
@@ -441,10 +572,18 @@ impl<'a> Projector<'a> {
         for entrance in ENTRANCES.iter().filter(is_involved) {
             blocks.extend(self.block_file(entrance, &shown)?);
         }
-        edits(known, &files, &blocks).map_err(|source| InstallError::Project {
+        let found = edits(known, &files, &blocks).map_err(|source| InstallError::Project {
             root: self.project.root.clone(),
             source,
-        })
+        })?;
+        let is_too_large = |edit: &&ProjectEdit| {
+            let after = edit.after.as_ref();
+            after.is_some_and(|text| text.len() as u64 > LOCK_BYTES)
+        };
+        match found.edits.iter().find(is_too_large) {
+            Some(edit) => Err(self.fault(&edit.path, ProjectedFault::Outgrown)),
+            None => Ok(found),
+        }
     }
 
     fn static_content(&self, texts: &[(Entry<'_>, Option<String>)]) -> Content {
@@ -464,10 +603,12 @@ impl<'a> Projector<'a> {
         }
     }
 
-    fn whole_file(&self, path: &str, wanted: Content) -> Result<WholeFile, InstallError> {
+    fn whole_file(&mut self, path: &str, wanted: Content) -> Result<WholeFile, InstallError> {
         let path = own_path(path);
+        let found = self.found(&path)?;
+        self.found.insert(path.clone(), found);
         Ok(WholeFile {
-            found: self.found(&path)?,
+            found,
             wanted,
             path,
         })
@@ -481,7 +622,7 @@ impl<'a> Projector<'a> {
 
     /// The file of `entrance`; `None` where it is a link to another one, which has the block.
     fn block_file(
-        &self,
+        &mut self,
         entrance: &Entrance,
         shown: &[BootText],
     ) -> Result<Option<BlockFile>, InstallError> {
@@ -489,10 +630,13 @@ impl<'a> Projector<'a> {
             return Ok(None);
         }
         let path = own_path(entrance.path);
-        let found = match read_projected(self.project, &path)? {
+        let bytes = read_projected(self.project, &path)?;
+        let digest = bytes.as_ref().map(|bytes| Sha256Digest::of(bytes));
+        self.found.insert(path.clone(), digest);
+        let found = match bytes {
             None => None,
             Some(bytes) => Some(String::from_utf8(bytes).map_err(|error| {
-                let place = Diagnostic::new(error.utf8_error().to_string());
+                let place = Diagnostic::new(format!("it is not UTF-8: {}", error.utf8_error()));
                 self.fault(&path, ProjectedFault::Text(place))
             })?),
         };
@@ -553,6 +697,12 @@ fn index_content(shown: &[BootText]) -> Content {
     }
 }
 
+fn too_large(limit_bytes: u64) -> ProjectedFault {
+    ProjectedFault::TooLarge {
+        limit_mib: limit_bytes >> 20,
+    }
+}
+
 fn own_path(path: &str) -> RelPath {
     RelPath::new(path).expect("the names of our own files are paths")
 }
@@ -562,21 +712,24 @@ pub(crate) fn read_projected(
     project: &Project,
     path: &RelPath,
 ) -> Result<Option<Vec<u8>>, InstallError> {
-    let fault = |fault| InstallError::ProjectedPath {
+    let fault = |path: &RelPath, fault| InstallError::ProjectedPath {
         path: path.under(&project.root),
         fault: Box::new(fault),
     };
     match path_guard(&project.root, path)? {
         Guard::Absent(_) => return Ok(None),
-        Guard::Blocked { path, kind } => return Err(fault(ProjectedFault::Blocked { path, kind })),
+        Guard::Blocked { path, kind } => {
+            let at = path.clone();
+            return Err(fault(&at, ProjectedFault::Blocked { path, kind }));
+        }
         Guard::Clear => {}
     }
     match read_if_exists(&path.under(&project.root), LOCK_BYTES) {
-        Err(ReadError::NotAFile { kind, .. }) => Err(fault(ProjectedFault::Blocked {
-            path: path.clone(),
-            kind,
-        })),
-        Err(ReadError::TooLarge { .. }) => Err(fault(ProjectedFault::TooLarge)),
+        Err(ReadError::NotAFile { kind, .. }) => {
+            let at = path.clone();
+            Err(fault(path, ProjectedFault::Blocked { path: at, kind }))
+        }
+        Err(ReadError::TooLarge { limit_bytes, .. }) => Err(fault(path, too_large(limit_bytes))),
         Err(ReadError::Fs(error)) => Err(error.into()),
         Ok(found) => Ok(found),
     }

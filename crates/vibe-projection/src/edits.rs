@@ -160,11 +160,7 @@ impl Edits {
     fn edit(&mut self, path: &RelPath, before: Option<Sha256Digest>, after: Option<String>) {
         self.edits.push(ProjectEdit {
             path: path.clone(),
-            change: match (before, &after) {
-                (None, _) => ProjectChange::Create,
-                (Some(_), Some(_)) => ProjectChange::Change,
-                (Some(_), None) => ProjectChange::Remove,
-            },
+            change: change_of(before, after.as_ref()),
             may_change: false,
             before,
             after,
@@ -177,6 +173,15 @@ impl Edits {
             form,
             sha256,
         });
+    }
+}
+
+/// What becomes of a file with the digest `before`, if it is there, that gets the content `after`.
+pub fn change_of(before: Option<Sha256Digest>, after: Option<&String>) -> ProjectChange {
+    match (before, after) {
+        (_, None) => ProjectChange::Remove,
+        (None, Some(_)) => ProjectChange::Create,
+        (Some(_), Some(_)) => ProjectChange::Change,
     }
 }
 

@@ -25,12 +25,27 @@ pub(super) fn hint(error: &InstallError, paste: &Paste) -> Option<String> {
                  if it was removed here: {}",
                 paste.line(&["reinstall", id.as_str()])
             ),
+            ProjectedFault::NotMade => format!(
+                "if it was removed here, have it made again: {}; if that does not make it, {id} is at fault",
+                paste.line(&["hooks", "run", id.as_str(), "--force"])
+            ),
             _ => format!("mend it in {id}; a boot text is a regular file of UTF-8, at most 1 MiB"),
         }),
-        InstallError::ProjectedPath { path, .. } => Some(format!(
-            "put a regular file there, or move it away: {}",
-            move_aside(path)
-        )),
+        InstallError::ProjectedPath { path, fault } => Some(match &**fault {
+            ProjectedFault::Outgrown => {
+                "shorten it, or uninstall a package that brings a long static text".to_owned()
+            }
+            ProjectedFault::Text(_) => {
+                format!("save it as UTF-8, or move it away: {}", move_aside(path))
+            }
+            ProjectedFault::TooLarge { .. } => {
+                format!("shorten it, or move it away: {}", move_aside(path))
+            }
+            _ => format!(
+                "put what belongs there, or move it away: {}",
+                move_aside(path)
+            ),
+        }),
         InstallError::Project {
             root,
             source: EditError::Foreign { path },
