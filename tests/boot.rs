@@ -7,20 +7,26 @@ use crate::support::{Run, corpus, outside_state, slot, vibe};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
-const STATIC: &str = "vibedeps/boot/STATIC.md";
-const INDEX: &str = "vibedeps/boot/INDEX.md";
-const RECORD: &str = "vibedeps/.projections.toml";
-const BEGIN: &str = "<!-- vibe:begin -->";
-const END: &str = "<!-- vibe:end -->";
+/// Where static text is compiled.
+pub const STATIC: &str = "vibedeps/boot/STATIC.md";
+/// Where dynamic text is listed.
+pub const INDEX: &str = "vibedeps/boot/INDEX.md";
+/// The record of projected paths.
+pub const RECORD: &str = "vibedeps/.projections.toml";
+/// The first line of the block.
+pub const BEGIN: &str = "<!-- vibe:begin -->";
+/// The last line of the block.
+pub const END: &str = "<!-- vibe:end -->";
 
-fn with_boot(id: &str, text: &str, more: &str) -> PackageBuilder {
+/// A package in 1.0.0 with `text` as its boot text, and `more` in its `[boot]`.
+pub fn with_boot(id: &str, text: &str, more: &str) -> PackageBuilder {
     PackageBuilder::new(id, "1.0.0")
         .manifest_extra(&format!("[boot]\nsource = \"boot/notes.md\"\n{more}\n"))
         .file("boot/notes.md", text)
 }
 
 /// org.a/base, which org.b/top needs, both static; and org.c/more, dynamic on Linux.
-fn three() -> World {
+pub fn three() -> World {
     let world = World::new();
     with_boot("org.b/base", "Base text.\r\n", "link = \"static\"").publish(&world.registry());
     with_boot("org.a/top", "\u{feff}Top text.\n\n", "link = \"static\"")
@@ -36,17 +42,19 @@ fn three() -> World {
     world
 }
 
-fn exists(world: &World, path: &str) -> bool {
+/// Whether anything is at `path`.
+pub fn exists(world: &World, path: &str) -> bool {
     world.project().join(path).symlink_metadata().is_ok()
 }
 
-fn remove(world: &World, path: &str) {
+/// Removes a file of the project.
+pub fn remove(world: &World, path: &str) {
     fs::remove_file(world.project().join(path)).unwrap();
 }
 
 /// A second run has nothing to do and writes nothing, and all is as the lock says.
 #[track_caller]
-fn settled(world: &World) {
+pub fn settled(world: &World) {
     let before = world.snapshot();
     vibe(world, &["install"])
         .expect(0)
@@ -69,7 +77,7 @@ fn static_text_is_compiled_in_the_order_of_dependencies_and_dynamic_text_is_list
     assert_eq!(
         world.read(INDEX),
         "<!-- Written by vibe from the installed packages; edits are lost. -->\n\n\
-         - `vibedeps/org.c.more/1.0.0/boot/notes.md`: org.c/more 1.0.0 (when os:linux)\n"
+         - `vibedeps/org.c.more/1.0.0/boot/notes.md`: org.c/more 1.0.0 (when `os:linux`)\n"
     );
     let agents = world.read("AGENTS.md");
     assert!(
@@ -453,7 +461,9 @@ fn a_pre_install_that_leaves_out_its_text_registers_nothing() {
     world.require(&[("org.a/maker", "^1")]);
     vibe(&world, &["install"])
         .expect(1)
-        .stderr_has("it is not in the package");
+        .stderr_has("the pre-install that was to make it has run")
+        .stderr_has("hint: ")
+        .stderr_has("hooks run org.a/maker --force");
     for path in ["vibe.lock", "AGENTS.md", RECORD] {
         assert!(!exists(&world, path), "{path}");
     }

@@ -14,6 +14,10 @@
 mod bad_trees;
 #[cfg(unix)]
 mod boot;
+#[cfg(target_os = "linux")]
+mod boot_crash;
+#[cfg(unix)]
+mod boot_odd;
 #[cfg(unix)]
 mod cache;
 mod check;
