@@ -71,6 +71,27 @@ fn what_is_no_file_of_text_is_named_before_anything_is_written() {
 }
 
 #[test]
+fn files_that_are_links_to_each_other_are_no_files() {
+    let world = three();
+    let link = |name: &str, target: &str| {
+        symlink(target, world.project().join(name)).unwrap();
+    };
+    link("AGENTS.md", "CLAUDE.md");
+    link("CLAUDE.md", "AGENTS.md");
+    vibe(&world, &["install"])
+        .expect(1)
+        .stderr_has("AGENTS.md is a symbolic link")
+        .stderr_has("hint: ");
+    assert!(!exists(&world, "vibe.lock"));
+    remove(&world, "CLAUDE.md");
+    link("CLAUDE.md", "GEMINI.md");
+    vibe(&world, &["install"]).expect(0);
+    assert!(world.read("GEMINI.md").contains(BEGIN));
+    assert_eq!(world.read("AGENTS.md"), world.read("GEMINI.md"));
+    settled(&world);
+}
+
+#[test]
 fn any_text_comes_back_byte_for_byte_and_keeps_its_mode() {
     for (text, mode) in [
         ("a\rb\r", 0o600),

@@ -626,7 +626,7 @@ impl<'a> Projector<'a> {
         entrance: &Entrance,
         shown: &[BootText],
     ) -> Result<Option<BlockFile>, InstallError> {
-        if self.link_to_entrance(entrance)?.is_some() {
+        if self.is_link_to_file(entrance)? {
             return Ok(None);
         }
         let path = own_path(entrance.path);
@@ -670,6 +670,21 @@ impl<'a> Projector<'a> {
             if self.link_to_entrance(other)? == Some(entrance.path) {
                 return Ok(true);
             }
+        }
+        Ok(false)
+    }
+
+    /// Whether `entrance` is a link to another one, which is none, be it by way of a third.
+    fn is_link_to_file(&self, entrance: &Entrance) -> Result<bool, InstallError> {
+        let mut at = entrance;
+        for step in 0..ENTRANCES.len() {
+            let Some(target) = self.link_to_entrance(at)? else {
+                return Ok(step > 0);
+            };
+            let mut all = ENTRANCES.iter();
+            at = all
+                .find(|other| other.path == target)
+                .expect("it is one of them");
         }
         Ok(false)
     }
