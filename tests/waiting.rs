@@ -36,9 +36,13 @@ struct Holder {
 }
 
 fn holder(world: &World) -> Holder {
+    holder_of(world, &["install"])
+}
+
+fn holder_of(world: &World, arguments: &[&str]) -> Holder {
     let hold = world.home().join("hold");
     std::fs::write(&hold, "").unwrap();
-    let child = start(&mut command(world, &["install"]));
+    let child = start(&mut command(world, arguments));
     let holding = world.home().join("holding");
     wait_until("the hook that holds", || holding.exists());
     wait_until("a note of its process", || knows_process(world));
@@ -50,6 +54,24 @@ impl Holder {
         std::fs::remove_file(self.hold).unwrap();
         wait(self.child).expect(0);
     }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::fs::remove_file(self.hold).unwrap();
+    }
+}
+
+/// A run that has begun to wait for another one, and what it said of that.
+fn waiter(world: &World, arguments: &[&str]) -> (Child, String) {
+    let said = world.home().join("said");
+    let mut waiting = command(world, arguments);
+    waiting.stderr(Stdio::from(File::create(&said).unwrap()));
+    let waiting = start(&mut waiting);
+    wait_until("a word from the one that waits", || {
+        read(&said).ends_with('\n')
+    });
+    (waiting, read(&said))
 }
 
 const HOLD: &str = "touch \"$HOME/holding\"\nwhile [ -e \"$HOME/hold\" ]; do sleep 0.02; done\n";
@@ -74,14 +96,7 @@ fn two_installs_at_once_do_the_work_once() {
 fn one_that_waits_says_for_whom_and_then_finds_nothing_to_do() {
     let world = world_with(HOLD);
     let holder = holder(&world);
-    let said = world.home().join("said");
-    let mut waiting = command(&world, &["install"]);
-    waiting.stderr(Stdio::from(File::create(&said).unwrap()));
-    let waiting = start(&mut waiting);
-    wait_until("a word from the one that waits", || {
-        read(&said).ends_with('\n')
-    });
-    let text = read(&said);
+    let (waiting, text) = waiter(&world, &["install"]);
     let pid = holder.child.id().to_string();
     assert!(
         text.contains(&pid) && text.contains("vibe install"),
@@ -112,11 +127,25 @@ fn one_that_may_not_wait_fails_at_once_and_names_the_other() {
 #[test]
 fn one_that_was_killed_is_not_waited_for() {
     let world = world_with(HOLD);
-    let mut holder = holder(&world);
-    holder.child.kill().unwrap();
-    holder.child.wait().unwrap();
-    std::fs::remove_file(holder.hold).unwrap();
+    holder(&world).kill();
     vibe(&world, &["install", "--no-wait"]).expect(0);
     assert_eq!(read(slot(&world, LINT, "1.0.0").join("counter")), "run\n");
     vibe(&world, &["verify"]).expect(0);
+}
+
+#[test]
+fn one_that_waited_runs_no_hooks_that_were_forbidden_meanwhile() {
+    let world = world_with(HOLD);
+    vibe(&world, &["install"]).expect(0);
+    std::fs::remove_file(world.home().join("holding")).unwrap();
+    let again = ["hooks", "run", LINT, "--force"];
+    let holder = holder_of(&world, &again);
+    let before = hook_log(&world);
+    let (waiting, _) = waiter(&world, &again);
+    let manifest = world.read("vibe.toml");
+    let (name, forbidden) = ("[project]\n", "[project]\ninstall-hooks = \"never\"\n");
+    world.write("vibe.toml", &manifest.replace(name, forbidden));
+    holder.kill();
+    wait(waiting).expect(0).stdout_has("held back");
+    assert_eq!(hook_log(&world), before);
 }

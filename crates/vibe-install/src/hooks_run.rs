@@ -20,8 +20,6 @@ use crate::fetch::{FetchOptions, Fetched, as_placed, fetch};
 use crate::freshness;
 use crate::install::{hook_gate, tell_projected};
 use crate::interpreters::Probe;
-use crate::opening::{open, refuse_reentry};
-use crate::package_store::open_store;
 use crate::planning::{
     Planned, PlannedPackage, contents_of, planned_clone_package, record_error, vouched,
 };
@@ -29,6 +27,7 @@ use crate::project::Project;
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::targets_of_lock;
+use crate::session::{Session, find_to_change};
 use crate::settings::Context;
 use crate::summary::{package_summaries, tell_notes};
 use crate::target::Target;
@@ -50,16 +49,15 @@ pub fn hooks_run(
     context: &Context<'_>,
     request: &HookRunRequest,
 ) -> Result<RunReport, InstallError> {
-    let project = Project::require(&context.settings.start)?;
-    refuse_reentry(context.settings, &project, "hooks run")?;
-    let opened = open(context, &project)?.require_writable()?;
+    let project = find_to_change(context, "hooks run", false)?;
+    let session = Session::begin(context, project, false)?.require_writable()?;
+    let project = &session.project;
     let lock = project.require_lock()?.lock;
     check_installed(&lock, std::slice::from_ref(&request.package))?;
-    let target = targets_of_lock(&project, &lock)?
+    let target = targets_of_lock(project, &lock)?
         .remove(&request.package)
         .expect("the lock was just asked for it");
-    let gate = hook_gate(context.settings, &project);
-    let in_use = open_store(context.settings, &project, false)?;
+    let gate = hook_gate(context.settings, project);
     let probe = Probe::new(context.settings);
     let repositories = Repositories::new(context, project.root.clone());
     let options = FetchOptions {
@@ -67,7 +65,7 @@ pub fn hooks_run(
         interpreters: &|| probe.find(),
         decision: gate.decision(),
         observer: context.observer,
-        store: in_use.store.as_ref(),
+        store: session.in_use.store.as_ref(),
         fills_store: true,
         link_mode: context.settings.link_mode,
         repositories: &repositories,
@@ -79,9 +77,9 @@ pub fn hooks_run(
         mut row,
     } = match target.locked.as_ref().map(LockedPackage::slot) {
         Some(slot) if slot.version().is_none() => {
-            prepare_clone(&project, target, slot, &state, &options)?
+            prepare_clone(project, target, slot, &state, &options)?
         }
-        _ => prepare_slot(&project, target, &state, &options)?,
+        _ => prepare_slot(project, target, &state, &options)?,
     };
     let hooks = package.fetched.as_ref().map_or(&[][..], |f| &f.hooks);
     let steps = due(&slot, hooks, row.phases(), request, gate.decision());
@@ -89,7 +87,7 @@ pub fn hooks_run(
         return Ok(RunReport {
             up_to_date: true,
             held_by: gate.set_by,
-            packages: package_summaries(&project, &lock)?,
+            packages: package_summaries(project, &lock)?,
             ..RunReport::default()
         });
     }
@@ -104,9 +102,8 @@ pub fn hooks_run(
         ..Planned::default()
     };
     tell_notes(context, &planned, &gate);
-    let executed = execute(context, &project, &planned, (slot, row), gate.decision())?;
+    let executed = execute(context, project, &planned, (slot, row), gate.decision())?;
     tell_projected(context, &executed.projected);
-    drop(opened);
     Ok(RunReport {
         plan: planned.plan.clone(),
         held_by: gate.set_by,
@@ -114,7 +111,7 @@ pub fn hooks_run(
         hooks: executed.hooks,
         done: executed.done,
         projected: executed.projected.edits,
-        packages: package_summaries(&project, &planned.lock)?,
+        packages: package_summaries(project, &planned.lock)?,
         ..RunReport::default()
     })
 }

@@ -11,15 +11,15 @@ use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
 use crate::freshness;
-use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
+use crate::opening::refuse_reentry;
 use crate::overrides::tell_unused;
-use crate::package_store::{StoreInUse, open_store};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::project::{LockFile, Project, new_project_root};
 use crate::projection::{self, Moment, Projected};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, Targets, resolve_anew, resolve_targets};
+use crate::session::Session;
 use crate::settings::{Context, Settings, switches_on};
 use crate::sources::Sources;
 use crate::summary::{
@@ -42,59 +42,48 @@ pub struct InstallRequest {
 
 /// Runs the pipeline.
 pub fn install(context: &Context<'_>, request: &InstallRequest) -> Result<RunReport, InstallError> {
-    let (project, started) = find_or_start(context, request)?;
+    let project = find_or_start(context, request)?;
     if !request.dry_run {
         refuse_reentry(context.settings, &project, "install")?;
     }
     warn_of_manifests(context, &project)?;
     if request.additions.is_empty() && is_empty(&project)? {
-        return Ok(RunReport {
-            up_to_date: true,
-            dry_run: request.dry_run,
-            ..RunReport::default()
-        });
+        return Ok(RunReport::of_nothing(request.dry_run));
     }
     let plain = request.additions.is_empty() && !request.force;
     if plain && let Some(report) = nothing_to_do(context, &project, request.dry_run)? {
         return Ok(report);
     }
-    let in_use = open_store(context.settings, &project, request.dry_run)?;
-    let opened = match request.dry_run {
-        true => {
-            tell_waiting_commit(context, &project)?;
-            Opened::Locked { _lock: None }
-        }
-        false => open(context, &project)?,
-    };
-    // Another run may have worked while this one waited.
-    let project = if started { project } else { project.again()? };
+    let started_project = (!project.is_started()).then(|| project.root.clone());
+    let session = Session::begin(context, project, request.dry_run)?;
+    // Another run may have done it while this one waited.
     if plain
         && !request.dry_run
-        && let Some(report) = nothing_to_do(context, &project, false)?
+        && let Some(report) = nothing_to_do(context, &session.project, false)?
     {
         return Ok(report);
     }
-    let mut report = work(context, &project, request, opened, &in_use)?;
-    report.started_project = started.then(|| project.root.clone());
-    Ok(report)
+    let report = work(context, session, request)?;
+    Ok(RunReport {
+        started_project,
+        ..report
+    })
 }
 
-fn find_or_start(
-    context: &Context<'_>,
-    request: &InstallRequest,
-) -> Result<(Project, bool), InstallError> {
+/// The project; where there is none and something is added, one that is about to be started.
+fn find_or_start(context: &Context<'_>, request: &InstallRequest) -> Result<Project, InstallError> {
     let start = &context.settings.start;
     if request.additions.is_empty() || request.locked {
-        return Ok((Project::require(start)?, false));
+        return Project::require(start);
     }
     if let Some(project) = Project::find(start)? {
-        return Ok((project, false));
+        return Ok(project);
     }
     let root = new_project_root(start)?;
     let name = root
         .file_name()
         .map_or("project".into(), |name| name.to_string_lossy());
-    Ok((Project::start(&root, &new_project(&name))?, true))
+    Project::start(&root, &new_project(&name))
 }
 
 /// A project that requires nothing and has nothing is left without a trace.
@@ -155,11 +144,10 @@ pub(crate) fn gate_of(settings: &Settings, project: Option<&Project>) -> Gate {
 
 fn work(
     context: &Context<'_>,
-    project: &Project,
+    session: Session,
     request: &InstallRequest,
-    opened: Opened,
-    in_use: &StoreInUse,
 ) -> Result<RunReport, InstallError> {
+    let project = &session.project;
     let repositories = Repositories::new(context, project.root.clone());
     let added = added(context, project, &repositories, &request.additions)?;
     if let (true, Some(id)) = (request.locked, added.edits.keys().next()) {
@@ -176,19 +164,14 @@ fn work(
     };
     let targets = resolve_targets(project, &sources, &resolve_request, context.observer)?;
     let gate = hook_gate(context.settings, project);
-    let scope = Scope {
-        force: request.force,
-        dry_run: request.dry_run,
-        ..Scope::default()
-    };
+    let force = request.force;
     let planned = plan_targets(
         context,
-        project,
+        &session,
         &sources,
         &resolve_request,
         targets,
-        scope,
-        in_use,
+        force,
     )?;
     let manifest = edited_manifest(project, &added, &planned, &request.additions)?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
@@ -196,24 +179,24 @@ fn work(
     tell_notes(context, &planned, &gate);
     tell_unused(project, &planned.lock, context.observer);
     let ending = Ending {
-        dry_run: request.dry_run,
-        force: request.force,
+        force,
         remember: true,
     };
-    finish(context, project, &planned, &commit, ending, opened)
+    finish(context, session, &planned, &commit, ending)
 }
 
 /// The plan for `targets`, which `request` resolved to. A package that, now that it is read,
-/// requires something else than the lock says is resolved anew.
+/// requires something else than the lock says is resolved anew. With `force`, what hooks changed
+/// is put back as well.
 pub(crate) fn plan_targets(
     context: &Context<'_>,
-    project: &Project,
+    session: &Session,
     sources: &Sources<'_>,
     request: &ResolveRequest<'_>,
     targets: Targets,
-    scope: Scope<'_>,
-    in_use: &StoreInUse,
+    force: bool,
 ) -> Result<Planned, InstallError> {
+    let project = &session.project;
     let gate = hook_gate(context.settings, project);
     let memory = freshness::remember(context, project, gate.decision())?;
     let plan_of = |targets| {
@@ -223,8 +206,12 @@ pub(crate) fn plan_targets(
             repositories: sources.git.repositories,
             lock: request.lock,
             memory: memory.as_ref().map(|memory| &memory.file),
-            scope,
-            store: in_use.store.as_ref(),
+            scope: Scope {
+                force,
+                dry_run: session.dry_run,
+                ..Scope::default()
+            },
+            store: session.in_use.store.as_ref(),
         };
         plan(context, project, plan_request)
     };
@@ -245,8 +232,6 @@ pub(crate) fn changed_lock(planned: &Planned, lock: Option<&LockFile>) -> Option
 /// How a planned run ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
-    /// With the plan only.
-    pub dry_run: bool,
     /// Work in clones may go.
     pub force: bool,
     /// The plan covers all that the manifests ask for, or the rest is known to be as it was: if
@@ -257,14 +242,14 @@ pub(crate) struct Ending {
 /// Executes the plan, or says what it would do, and remembers the outcome where all is well.
 pub(crate) fn finish(
     context: &Context<'_>,
-    project: &Project,
+    session: Session,
     planned: &Planned,
     commit: &Commit,
     ending: Ending,
-    opened: Opened,
 ) -> Result<RunReport, InstallError> {
+    let project = &session.project;
     let mut report = RunReport {
-        dry_run: ending.dry_run,
+        dry_run: session.dry_run,
         held_by: hook_gate(context.settings, project).set_by,
         plan: planned.plan.clone(),
         lock_changed: commit.changes_lock(),
@@ -280,7 +265,7 @@ pub(crate) fn finish(
         && !has_stale_rows(planned)
         && !held_anew(planned);
     report.up_to_date = idle;
-    if ending.dry_run {
+    if session.dry_run {
         tell_guards(context, planned, ending.force);
         tell_projected(context, &projected);
         report.projected = projected.edits;
@@ -289,7 +274,7 @@ pub(crate) fn finish(
     }
     if idle {
         tell_projected(context, &projected);
-        if let Opened::Locked { .. } = opened {
+        if session.is_writable() {
             let is_tidy = tidy(context, project, |_| false)?;
             let execution = Execution::new(context, project, planned);
             if execution.write_support_files(&planned.lock)? {
@@ -305,7 +290,8 @@ pub(crate) fn finish(
         return Ok(report);
     }
     check_guards(context, planned, ending.force)?;
-    let _opened = opened.require_writable()?;
+    let session = session.require_writable()?;
+    let project = &session.project;
     let executed = Execution::new(context, project, planned).run(commit)?;
     report.run = Some(executed.run);
     report.hooks = executed.hooks;

@@ -38,6 +38,7 @@ mod report;
 mod repositories;
 mod resolution;
 mod run_record;
+mod session;
 mod settings;
 mod show;
 mod sources;

@@ -211,6 +211,11 @@ impl Project {
         })
     }
 
+    /// Whether it is there, and not only about to be started.
+    pub(crate) fn is_started(&self) -> bool {
+        self.manifests[0].text.is_some()
+    }
+
     /// The root's manifest.
     pub(crate) fn manifest(&self) -> &Manifest {
         &self.manifests[0].manifest

@@ -11,14 +11,12 @@ use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::freshness;
 use crate::install::{Ending, finish, hook_gate, is_empty};
-use crate::opening::{open, refuse_reentry};
-use crate::package_store::open_store;
 use crate::planning::{PlanRequest, Planned, Scope, plan};
-use crate::project::Project;
 use crate::projection::set_aside_unusable;
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{lock_error, lock_problems, targets_of_lock};
+use crate::session::{Session, find_to_change};
 use crate::settings::Context;
 use crate::sources::Sources;
 use crate::summary::tell_notes;
@@ -38,23 +36,18 @@ pub struct RepairRequest {
 /// Restores the published bytes of everything that is not as it was placed, removes leftovers, and
 /// runs the hooks that are owed for it.
 pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunReport, InstallError> {
-    let project = Project::require(&context.settings.start)?;
-    refuse_reentry(context.settings, &project, request.command)?;
+    let project = find_to_change(context, request.command, false)?;
     if request.packages.is_empty() && is_empty(&project)? {
-        return Ok(RunReport {
-            up_to_date: true,
-            ..RunReport::default()
-        });
+        return Ok(RunReport::of_nothing(false));
     }
-    let in_use = open_store(context.settings, &project, false)?;
-    let opened = open(context, &project)?;
-    let project = project.again()?;
-    set_aside_unusable(context, &project)?;
+    let session = Session::begin(context, project, false)?;
+    let project = &session.project;
+    set_aside_unusable(context, project)?;
     let lock = project.require_lock()?;
     check_installed(&lock.lock, &request.packages)?;
     let own = project.requirements();
     let repositories = Repositories::new(context, project.root.clone());
-    let sources = Sources::open(&project, &repositories, &own)?;
+    let sources = Sources::open(project, &repositories, &own)?;
     let problems = lock_problems(&sources, &own, &lock.lock);
     // Nothing is taken from a place that the manifest does not name.
     if problems
@@ -63,9 +56,9 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     {
         return Err(lock_error(problems));
     }
-    let gate = hook_gate(context.settings, &project);
+    let gate = hook_gate(context.settings, project);
     let plan_request = PlanRequest {
-        targets: targets_of_lock(&project, &lock.lock)?,
+        targets: targets_of_lock(project, &lock.lock)?,
         decision: gate.decision(),
         repositories: &repositories,
         lock: Some(&lock.lock),
@@ -76,23 +69,22 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
             force: request.force,
             dry_run: false,
         },
-        store: in_use.store.as_ref(),
+        store: session.in_use.store.as_ref(),
     };
-    let mut planned = plan(context, &project, plan_request)?;
+    let mut planned = plan(context, project, plan_request)?;
     // The lock is what everything is put back to: it does not change.
     planned.lock = lock.lock.clone();
     tell_notes(context, &planned, &gate);
     tell_path_sources(context, &planned);
-    let commit = Commit::new(&project, Some(&lock), None, None);
+    let commit = Commit::new(project, Some(&lock), None, None);
     // What was not looked at, or does not satisfy the manifest, is work for the next install.
-    let memory = freshness::remember(context, &project, gate.decision())?;
+    let memory = freshness::remember(context, project, gate.decision())?;
     let is_whole = request.packages.is_empty() && problems.is_empty();
     let ending = Ending {
-        dry_run: false,
         force: request.force,
         remember: is_whole || memory.is_some_and(|memory| memory.is_fresh),
     };
-    let report = finish(context, &project, &planned, &commit, ending, opened)?;
+    let report = finish(context, session, &planned, &commit, ending)?;
     // All is well only if the lock that was restored is one that satisfies the manifest.
     match request.packages.is_empty() && !problems.is_empty() {
         true => Err(lock_error(problems)),

@@ -67,6 +67,15 @@ pub(crate) fn optional_path_text<S: serde::Serializer>(
 }
 
 impl RunReport {
+    /// That there was nothing to do, in a project that has nothing.
+    pub(crate) fn of_nothing(dry_run: bool) -> Self {
+        Self {
+            up_to_date: true,
+            dry_run,
+            ..Self::default()
+        }
+    }
+
     /// The manifest that was, or would be, written, relative to the root.
     pub fn manifest_name(&self) -> &str {
         self.manifest

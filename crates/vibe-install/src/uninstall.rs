@@ -13,14 +13,12 @@ use vibe_slot::state_file;
 use crate::commit::Commit;
 use crate::error::InstallError;
 use crate::install::{Ending, changed_lock, finish, hook_gate, plan_targets, warn_of_manifests};
-use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
 use crate::overrides::tell_unused;
-use crate::package_store::open_store;
-use crate::planning::Scope;
 use crate::project::{OwnRequirements, Project};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, lock_problems, resolve_anew, targets_of_lock};
+use crate::session::{Session, find_to_change};
 use crate::settings::Context;
 use crate::sources::Sources;
 use crate::summary::tell_notes;
@@ -42,27 +40,17 @@ pub fn uninstall(
     context: &Context<'_>,
     request: &UninstallRequest,
 ) -> Result<RunReport, InstallError> {
-    let project = Project::require(&context.settings.start)?;
-    if !request.dry_run {
-        refuse_reentry(context.settings, &project, "uninstall")?;
-    }
-    let in_use = open_store(context.settings, &project, request.dry_run)?;
-    let opened = match request.dry_run {
-        true => {
-            tell_waiting_commit(context, &project)?;
-            Opened::Locked { _lock: None }
-        }
-        false => open(context, &project)?,
-    };
-    let project = project.again()?;
-    warn_of_manifests(context, &project)?;
+    let project = find_to_change(context, "uninstall", request.dry_run)?;
+    let session = Session::begin(context, project, request.dry_run)?;
+    let project = &session.project;
+    warn_of_manifests(context, project)?;
     let lock = project.read_lock()?;
     let empty = Lock::default();
     let before = lock.as_ref().map_or(&empty, |lock| &lock.lock);
-    check_removable(context, &project, before, &request.packages)?;
-    let rest = rest_of(&project, &request.packages)?;
+    check_removable(context, project, before, &request.packages)?;
+    let rest = rest_of(project, &request.packages)?;
     let repositories = Repositories::new(context, project.root.clone());
-    let sources = Sources::open(&project, &repositories, &rest.own)?;
+    let sources = Sources::open(project, &repositories, &rest.own)?;
     let resolve_request = ResolveRequest {
         own: &rest.own,
         lock: Some(before),
@@ -73,33 +61,27 @@ pub fn uninstall(
     let kept = needed(before, rest.own.iter().flat_map(|own| own.requires.keys()));
     let problems = lock_problems(&sources, &rest.own, &kept);
     let targets = match problems.is_empty() {
-        true => targets_of_lock(&project, &kept)?,
+        true => targets_of_lock(project, &kept)?,
         false => resolve_anew(&sources, &resolve_request, context.observer)?,
-    };
-    let scope = Scope {
-        dry_run: request.dry_run,
-        ..Scope::default()
     };
     let planned = plan_targets(
         context,
-        &project,
+        &session,
         &sources,
         &resolve_request,
         targets,
-        scope,
-        &in_use,
+        false,
     )?;
     let changed_lock = changed_lock(&planned, lock.as_ref());
-    let commit = Commit::new(&project, lock.as_ref(), changed_lock, rest.manifest);
+    let commit = Commit::new(project, lock.as_ref(), changed_lock, rest.manifest);
     tell_needed(context, &rest.own, &planned.lock, &request.packages);
-    tell_unused(&project, &planned.lock, context.observer);
-    tell_notes(context, &planned, &hook_gate(context.settings, &project));
+    tell_unused(project, &planned.lock, context.observer);
+    tell_notes(context, &planned, &hook_gate(context.settings, project));
     let ending = Ending {
-        dry_run: request.dry_run,
         force: request.force,
         remember: true,
     };
-    finish(context, &project, &planned, &commit, ending, opened)
+    finish(context, session, &planned, &commit, ending)
 }
 
 /// What is left of the manifest nearest to where the command was started.

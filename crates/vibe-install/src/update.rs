@@ -11,14 +11,11 @@ use crate::install::{
     Ending, changed_lock, finish, hook_gate, is_empty, plan_targets, warn_of_manifests,
 };
 use crate::moves::{PackageMove, moves};
-use crate::opening::{Opened, open, refuse_reentry, tell_waiting_commit};
 use crate::overrides::tell_unused;
-use crate::package_store::open_store;
-use crate::planning::Scope;
-use crate::project::Project;
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, resolve_anew};
+use crate::session::{Session, find_to_change};
 use crate::settings::Context;
 use crate::sources::Sources;
 use crate::summary::tell_notes;
@@ -39,26 +36,13 @@ pub struct UpdateRequest {
 
 /// Resolves anew, says what moves and which install hooks are new or changed, and installs that.
 pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunReport, InstallError> {
-    let project = Project::require(&context.settings.start)?;
-    if !request.dry_run {
-        refuse_reentry(context.settings, &project, "update")?;
-    }
+    let project = find_to_change(context, "update", request.dry_run)?;
     if request.packages.is_empty() && is_empty(&project)? {
-        return Ok(RunReport {
-            up_to_date: true,
-            dry_run: request.dry_run,
-            ..RunReport::default()
-        });
+        return Ok(RunReport::of_nothing(request.dry_run));
     }
-    let opened = match request.dry_run {
-        true => {
-            tell_waiting_commit(context, &project)?;
-            Opened::Locked { _lock: None }
-        }
-        false => open(context, &project)?,
-    };
-    let project = project.again()?;
-    warn_of_manifests(context, &project)?;
+    let session = Session::begin(context, project, request.dry_run)?;
+    let project = &session.project;
+    warn_of_manifests(context, project)?;
     let lock = project.read_lock()?;
     let empty = Lock::default();
     let before = lock.as_ref().map_or(&empty, |lock| &lock.lock);
@@ -66,7 +50,7 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
     let released = released(before, &request.packages);
     let repositories = Repositories::new(context, project.root.clone());
     let own = project.requirements();
-    let sources = Sources::open(&project, &repositories, &own)?;
+    let sources = Sources::open(project, &repositories, &own)?;
     let precise = request.packages.first().zip(request.precise.as_ref());
     let resolve_request = ResolveRequest {
         own: &own,
@@ -76,37 +60,26 @@ pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunRepor
         precise,
     };
     let targets = resolve_anew(&sources, &resolve_request, context.observer)?;
-    let in_use = open_store(context.settings, &project, request.dry_run)?;
-    let scope = Scope {
-        force: request.force,
-        dry_run: request.dry_run,
-        ..Scope::default()
-    };
+    let force = request.force;
     let planned = plan_targets(
         context,
-        &project,
+        &session,
         &sources,
         &resolve_request,
         targets,
-        scope,
-        &in_use,
+        force,
     )?;
     let moves = moves(before, &planned, &repositories);
     tell_moves(context, &moves);
-    let commit = Commit::new(
-        &project,
-        lock.as_ref(),
-        changed_lock(&planned, lock.as_ref()),
-        None,
-    );
-    tell_notes(context, &planned, &hook_gate(context.settings, &project));
-    tell_unused(&project, &planned.lock, context.observer);
+    let changed_lock = changed_lock(&planned, lock.as_ref());
+    let commit = Commit::new(project, lock.as_ref(), changed_lock, None);
+    tell_notes(context, &planned, &hook_gate(context.settings, project));
+    tell_unused(project, &planned.lock, context.observer);
     let ending = Ending {
-        dry_run: request.dry_run,
-        force: request.force,
+        force,
         remember: true,
     };
-    let report = finish(context, &project, &planned, &commit, ending, opened)?;
+    let report = finish(context, session, &planned, &commit, ending)?;
     Ok(RunReport { moves, ..report })
 }
 
