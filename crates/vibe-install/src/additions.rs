@@ -258,7 +258,7 @@ fn add_path(
     directory: &str,
 ) -> Result<(), InstallError> {
     let canonical = canonical_directory(&context.settings.directory.join(directory))?;
-    let manifest: Manifest = crate::sources::read_manifest(&canonical)?;
+    let manifest: Manifest = crate::manifests::read_manifest(&canonical)?;
     let Some(package) = manifest.package else {
         return Err(InstallError::NotAPackageDirectory { path: canonical });
     };

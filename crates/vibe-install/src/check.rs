@@ -18,7 +18,7 @@ use vibe_plan::lint::{
 };
 
 use crate::error::InstallError;
-use crate::project::parse_manifest;
+use crate::manifests::parse_manifest;
 use crate::settings::Context;
 
 /// Bytes of a script or boot text that is looked into; a larger one is told by its size.

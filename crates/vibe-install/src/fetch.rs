@@ -27,10 +27,9 @@ use vibe_slot::{DirectoryPayload, PayloadError, PayloadSource, Proof, SlotError}
 use vibe_store::{Damage, StagedTree, Store, StoreError, StoredTree};
 
 use crate::error::InstallError;
-use crate::project::parse_manifest;
+use crate::manifests::{constraint_of, parse_manifest};
 use crate::repositories::Repositories;
 use crate::settings::{Context, WantedLinkMode};
-use crate::sources::constraint_of;
 use crate::target::{GitOrigin, Origin, Target};
 
 /// A package as published.

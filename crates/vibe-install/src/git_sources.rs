@@ -17,7 +17,7 @@ use vibe_git::{GitError, Refs, Wanted};
 use vibe_resolver::lock_check::WantedGit;
 
 use crate::error::InstallError;
-use crate::project::parse_manifest;
+use crate::manifests::parse_manifest;
 use crate::repositories::{Repositories, reference_text};
 use crate::target::GitOrigin;
 

@@ -20,9 +20,8 @@ use crate::fetch::{FetchOptions, Fetched, as_placed, fetch};
 use crate::freshness;
 use crate::install::{hook_gate, tell_projected};
 use crate::interpreters::Probe;
-use crate::planning::{
-    Planned, PlannedPackage, contents_of, planned_clone_package, record_error, vouched,
-};
+use crate::manifests::vouched;
+use crate::planning::{Planned, PlannedPackage, contents_of, planned_clone_package, record_error};
 use crate::project::Project;
 use crate::report::RunReport;
 use crate::repositories::Repositories;

@@ -14,9 +14,8 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 
 use crate::error::InstallError;
 use crate::look::{Looked, look};
-use crate::planning::vouched_manifest;
+use crate::manifests::{read_manifest, vouched_manifest};
 use crate::settings::Context;
-use crate::sources::read_manifest;
 use crate::verify::check_installed;
 
 /// One item of an installed package.

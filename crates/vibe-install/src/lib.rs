@@ -24,6 +24,7 @@ mod install;
 mod interpreters;
 mod item_list;
 mod look;
+mod manifests;
 mod moves;
 mod opening;
 mod outdated;

@@ -12,8 +12,9 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 
 use crate::error::InstallError;
 use crate::git_sources::GitRequirement;
+use crate::manifests::{vouched, vouched_manifest};
 use crate::opening::tell_waiting_commit;
-use crate::planning::{record_error, vouched, vouched_manifest};
+use crate::planning::record_error;
 use crate::project::Project;
 use crate::report::PackageSummary;
 use crate::settings::Context;

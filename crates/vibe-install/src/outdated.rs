@@ -17,12 +17,13 @@ use vibe_resolver::{Request, Resolution, resolve};
 
 use crate::error::InstallError;
 use crate::look::look;
+use crate::manifests::conflicts;
 use crate::project::{OwnRequirements, Project};
 use crate::report::PhaseSummary;
 use crate::repositories::Repositories;
 use crate::resolution::target_of;
 use crate::settings::Context;
-use crate::sources::{Sources, conflicts};
+use crate::sources::Sources;
 use crate::unsolved::Unsolved;
 use crate::verify::check_installed;
 

@@ -10,8 +10,9 @@ use vibe_core::{Event, Observer, PackageId};
 use vibe_resolver::Resolution;
 
 use crate::error::InstallError;
+use crate::manifests::constraint_of;
 use crate::project::{OwnRequirements, Project};
-use crate::sources::{Sources, constraint_of};
+use crate::sources::Sources;
 
 /// Says which requirements do not take the version that an override gives them, each once.
 ///

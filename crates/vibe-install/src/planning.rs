@@ -6,13 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use vibe_core::contents::SlotContents;
 use vibe_core::formats::lock::{Lock, LockedPackage, LockedSource};
-use vibe_core::formats::manifest::{
-    Boot, MANIFEST_NAME, Manifest, Materialization, Package, Reading,
-};
+use vibe_core::formats::manifest::{Boot, Materialization, Package};
 use vibe_core::formats::record::SlotRecord;
 use vibe_core::formats::state::{AfterFile, LinkMode, MachineState, SlotState};
 use vibe_core::hook::{HostOs, PhaseState, Reset};
-use vibe_core::limits::MANIFEST_BYTES;
 use vibe_core::plan::{FileChange, HookDecision, PlacePlan, Step};
 use vibe_core::relative_path::RECORD_NAME;
 use vibe_core::version::parse_version;
@@ -20,7 +17,7 @@ use vibe_core::{
     Cancellation, Event, Observer, PackageId, RelPath, Sha256Digest, SlotName, Tree, TreeId,
     TreeRow,
 };
-use vibe_fs::{fits, path_limit, read_bounded};
+use vibe_fs::{fits, path_limit};
 use vibe_plan::clone_plan::{
     CloneOptions, ClonePlan, DesiredClone, FoundClone, Guard, plan_clone_removal, plan_in_place,
 };
@@ -39,7 +36,8 @@ use vibe_store::Store;
 use crate::clones::{Clones, PlannedClone, fetch_clone, is_in_place, is_remembered};
 use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, fetch, wanted_mode};
-use crate::project::{Project, parse_manifest};
+use crate::manifests::vouched;
+use crate::project::Project;
 use crate::repositories::Repositories;
 use crate::resolution::Targets;
 use crate::settings::{Context, Settings, WantedLinkMode};
@@ -849,43 +847,13 @@ fn boot_in(memory: &FreshFile, slot: &SlotName) -> Option<Boot> {
 /// The boot text that the manifest in the clone `slot` declares; `None` where that is not there or
 /// says nothing of use.
 pub(crate) fn clone_boot(layout: &Layout, slot: &SlotName) -> Option<Option<Boot>> {
-    let manifest = crate::sources::read_manifest(&layout.slot(slot)).ok()?;
+    let manifest = crate::manifests::read_manifest(&layout.slot(slot)).ok()?;
     Some(manifest.package?.boot)
 }
 
 /// How the record of `slot` is spelled in what we remember: relative to the project root.
 pub(crate) fn record_path(slot: &SlotName) -> String {
     format!("vibedeps/{}/{RECORD_NAME}", slot.directory())
-}
-
-/// What the manifest in `slot` says of its package, where that manifest has the bytes that `record`
-/// gives it.
-pub(crate) fn vouched(
-    project: &Project,
-    slot: &SlotName,
-    record: &SlotRecord,
-) -> Result<Option<Package>, InstallError> {
-    let manifest = vouched_manifest(&project.layout, slot, record)?;
-    Ok(manifest.and_then(|manifest| manifest.package))
-}
-
-/// The manifest in `slot`, where it has the bytes that `record` gives it.
-pub(crate) fn vouched_manifest(
-    layout: &Layout,
-    slot: &SlotName,
-    record: &SlotRecord,
-) -> Result<Option<Manifest>, InstallError> {
-    let path = layout.slot(slot).join(MANIFEST_NAME);
-    let name = RelPath::new(MANIFEST_NAME).expect("the manifest's name is a path");
-    let Ok(bytes) = read_bounded(&path, MANIFEST_BYTES) else {
-        return Ok(None);
-    };
-    let published = record.tree.get(&name).map(|row| row.digest);
-    if published != Some(Sha256Digest::of(&bytes)) {
-        return Ok(None);
-    }
-    let (manifest, _) = parse_manifest(&path, &bytes, Reading::Package)?;
-    Ok(Some(manifest))
 }
 
 fn is_newer(error: &InstallError) -> bool {

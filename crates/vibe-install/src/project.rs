@@ -13,7 +13,7 @@ use vibe_resolver::Requirer;
 use vibe_slot::Layout;
 
 use crate::error::InstallError;
-use crate::sources::conflicts;
+use crate::manifests::{conflicts, parse_manifest};
 use crate::workspace;
 
 /// A project on disk.
@@ -320,21 +320,6 @@ impl Project {
             .ok()
             .flatten()
     }
-}
-
-/// Parses the bytes of the manifest `path`; also gives its text.
-pub(crate) fn parse_manifest(
-    path: &Path,
-    bytes: &[u8],
-    reading: Reading,
-) -> Result<(Manifest, String), InstallError> {
-    let refused = |diagnostic| InstallError::Manifest {
-        path: path.to_path_buf(),
-        diagnostic: Box::new(diagnostic),
-    };
-    let text = decode(bytes).map_err(refused)?;
-    let manifest = Manifest::parse(&text, reading).map_err(refused)?;
-    Ok((manifest, text))
 }
 
 /// The directory in which a new project is started: the root of the git work tree that `start`

@@ -33,7 +33,8 @@ use vibe_slot::redo::RedoFile;
 use vibe_slot::{Layout, PayloadSource};
 
 use crate::error::{InstallError, ProjectedFault};
-use crate::planning::{Planned, PlannedPackage, clone_boot, vouched};
+use crate::manifests::vouched;
+use crate::planning::{Planned, PlannedPackage, clone_boot};
 use crate::project::Project;
 use crate::settings::Context;
 

@@ -18,11 +18,12 @@ use crate::error::InstallError;
 use crate::fetch::{FetchOptions, Fetched, fetch};
 use crate::item_list::{ItemSummary, declared, installed_items};
 use crate::look::{Looked, RequirementSummary, look, requirement_text, shown_url};
+use crate::manifests::read_manifest;
 use crate::report::{PackageSummary, ScriptSummary};
 use crate::repositories::Repositories;
 use crate::resolution::target_of;
 use crate::settings::Context;
-use crate::sources::{Sources, read_manifest};
+use crate::sources::Sources;
 use crate::target::Target;
 
 /// One package. Texts of the package are escaped.

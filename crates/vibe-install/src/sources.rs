@@ -1,30 +1,40 @@
 //! Where packages come from: the project's registries and its path sources, as one index.
 
+mod claim;
+mod path_package;
+mod registry;
+
+pub(crate) use registry::registry_directory;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use vibe_core::formats::lock::{LockedPackage, LockedSource};
 use vibe_core::formats::manifest::{
-    Dependency, DependencySource, GitReference, MANIFEST_NAME, Manifest, Materialization, Reading,
+    Dependency, DependencySource, GitReference, MANIFEST_NAME, Manifest, Reading,
 };
 use vibe_core::limits::MANIFEST_BYTES;
-use vibe_core::text::escape;
-use vibe_core::{Constraint, Index, PackageId, RelPath, RemoteUrl, Requirements, Version};
-use vibe_fetch::DirectoryRegistry;
-use vibe_fs::{canonical_directory, read_if_exists};
+use vibe_core::{Constraint, Index, PackageId, RelPath, Requirements, Version};
+use vibe_fs::canonical_directory;
 use vibe_resolver::lock_check::{LocalPackage, Wanted, WantedGit};
 use vibe_slot::Layout;
 use vibe_slot::record::{RecordOnDisk, read_record};
 
 use crate::error::InstallError;
-use crate::git_sources::{GitRequirement, GitSources};
-use crate::planning::vouched_manifest;
-use crate::project::{OwnRequirements, Project, parse_manifest};
+use crate::git_sources::GitSources;
+use crate::manifests::{conflicts, constraint_of, parse_manifest, read_manifest, vouched_manifest};
+use crate::project::{OwnRequirements, Project};
 use crate::repositories::Repositories;
-use crate::target::{GitOrigin, Origin};
-use crate::workspace::{Scope, WorkspaceError, fill_in};
+use crate::target::Origin;
+use crate::workspace::WorkspaceError;
+
+use claim::{
+    Claim, ClaimedSource, Required, git_requirement, join_stated, refuse_unsupported, two_sources,
+};
+use path_package::{PathPackage, read_path_package};
+use registry::{NamedRegistry, RegistryKind, git_location, open_registries};
 
 /// The sources of one project.
 pub(crate) struct Sources<'a> {
@@ -41,90 +51,6 @@ pub(crate) struct Sources<'a> {
     layout: Layout,
 }
 
-#[derive(Debug)]
-struct NamedRegistry {
-    name: String,
-    url: String,
-    kind: RegistryKind,
-}
-
-#[derive(Debug)]
-enum RegistryKind {
-    /// A directory.
-    Directory(DirectoryRegistry),
-    /// The address of an organisation, with one repository a package.
-    Git,
-}
-
-impl NamedRegistry {
-    /// The repository of `id` in this git registry.
-    fn repository(&self, id: &PackageId) -> Result<Option<RemoteUrl>, InstallError> {
-        RemoteUrl::in_registry(&self.url, id).map_err(|source| InstallError::RegistryUrl {
-            name: self.name.clone(),
-            source,
-        })
-    }
-
-    fn versions(&self, id: &PackageId, git: &GitSources<'_>) -> Result<Vec<Version>, InstallError> {
-        match (&self.kind, self.repository(id)?) {
-            (RegistryKind::Git, Some(url)) => git.published_versions(id, &url),
-            (RegistryKind::Git, None) => Ok(Vec::new()),
-            (RegistryKind::Directory(directory), _) => {
-                directory
-                    .versions(id)
-                    .map_err(|source| InstallError::Registry {
-                        name: self.name.clone(),
-                        source,
-                    })
-            }
-        }
-    }
-
-    fn locate(
-        &self,
-        id: &PackageId,
-        version: &Version,
-        git: &GitSources<'_>,
-    ) -> Result<Location, InstallError> {
-        match (&self.kind, self.repository(id)?) {
-            (RegistryKind::Directory(directory), _) => Ok(Location {
-                source: LockedSource::Directory(self.url.clone()),
-                origin: Origin::Registry {
-                    root: directory.root().to_path_buf(),
-                    directory: directory.directory(id, version),
-                },
-            }),
-            (RegistryKind::Git, Some(url)) => {
-                Ok(git_location(git.locate_published(id, version, url)?))
-            }
-            (RegistryKind::Git, None) => Err(InstallError::NotInRegistries {
-                id: id.clone(),
-                version: version.clone(),
-            }),
-        }
-    }
-}
-
-fn git_location(origin: GitOrigin) -> Location {
-    Location {
-        source: LockedSource::Git(origin.url.clone()),
-        origin: Origin::Git(origin),
-    }
-}
-
-/// A package whose source is a directory of the user's.
-#[derive(Debug, Clone)]
-pub(crate) struct PathPackage {
-    /// The path as the lock writes it: relative to the root unless stated as absolute.
-    pub path: String,
-    /// The directory.
-    pub directory: PathBuf,
-    /// Its manifest.
-    pub manifest: Rc<Manifest>,
-    /// Its version.
-    pub version: Version,
-}
-
 /// Where a version of a package comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
@@ -132,72 +58,6 @@ pub(crate) struct Location {
     pub source: LockedSource,
     /// Where its files are.
     pub origin: Origin,
-}
-
-/// A requirement with the manifest that states it.
-struct Required<'a> {
-    manifest_path: &'a Path,
-    id: &'a PackageId,
-    dependency: &'a Dependency,
-}
-
-/// Where one of the user's own manifests takes a package from.
-#[derive(Debug, Clone)]
-struct Claim {
-    source: ClaimedSource,
-    manifest: PathBuf,
-}
-
-/// A source as it can be compared with another one.
-#[derive(Debug, Clone)]
-enum ClaimedSource {
-    /// The registry of this name, or the first that knows the package.
-    Registry(Option<String>),
-    /// A directory.
-    Path {
-        /// Canonical.
-        directory: PathBuf,
-        /// As the lock writes it.
-        text: String,
-    },
-    /// A repository.
-    Git(GitRequirement),
-}
-
-impl ClaimedSource {
-    /// Whether a package can come from both at once.
-    fn agrees_with(&self, other: &ClaimedSource) -> bool {
-        match (self, other) {
-            (Self::Registry(Some(one)), Self::Registry(Some(other))) => one == other,
-            (Self::Registry(_), Self::Registry(_)) => true,
-            (
-                Self::Path { directory, .. },
-                Self::Path {
-                    directory: other, ..
-                },
-            ) => directory == other,
-            (Self::Git(one), Self::Git(other)) => one == other,
-            _ => false,
-        }
-    }
-
-    /// For a message.
-    fn shown(&self) -> String {
-        match self {
-            Self::Registry(None) => "a registry".to_owned(),
-            Self::Registry(Some(name)) => format!("the registry `{name}`"),
-            Self::Path { text, .. } => format!("path {}", escape(text)),
-            Self::Git(requirement) => requirement.shown(),
-        }
-    }
-}
-
-impl Claim {
-    /// For a message.
-    fn shown(&self) -> String {
-        let manifest = vibe_fs::error::shown(&self.manifest);
-        format!("{}, by {manifest}", self.source.shown())
-    }
 }
 
 impl<'a> Sources<'a> {
@@ -681,61 +541,6 @@ impl Index for Sources<'_> {
     }
 }
 
-/// The versions that a requirement takes, where it says so.
-pub(crate) fn constraint_of(dependency: &Dependency) -> Option<Constraint> {
-    match &dependency.source {
-        DependencySource::Registry { constraint, .. } => Some(constraint.clone()),
-        DependencySource::Path { constraint, .. } => constraint.clone(),
-        DependencySource::Git {
-            reference: GitReference::Range(constraint),
-            ..
-        } => Some(constraint.clone()),
-        DependencySource::Git { .. } | DependencySource::Variable { .. } => None,
-    }
-}
-
-/// `[conflicts]` as the solver looks at it.
-pub(crate) fn conflicts(manifest: &Manifest) -> Vec<(PackageId, Constraint)> {
-    manifest
-        .conflicts
-        .iter()
-        .map(|conflict| (conflict.package.clone(), conflict.constraint.clone()))
-        .collect()
-}
-
-fn open_registries(project: &Project) -> Result<Vec<NamedRegistry>, InstallError> {
-    project
-        .manifest()
-        .registries
-        .iter()
-        .map(|registry| {
-            let kind = match registry_directory(&project.root, &registry.url) {
-                Some(directory) => RegistryKind::Directory(DirectoryRegistry::new(directory)),
-                None => RegistryKind::Git,
-            };
-            Ok(NamedRegistry {
-                name: registry.name.clone(),
-                url: registry.url.clone(),
-                kind,
-            })
-        })
-        .collect()
-}
-
-/// The directory that a registry's `url` names; `None` for the address of a git organisation.
-pub(crate) fn registry_directory(root: &Path, url: &str) -> Option<PathBuf> {
-    let is_directory = RemoteUrl::parse(url).is_ok_and(|found| found.is_local());
-    (is_directory && !url.contains("://")).then(|| root.join(url))
-}
-
-fn two_sources(id: &PackageId, first: String, second: String) -> InstallError {
-    InstallError::TwoSources {
-        id: id.clone(),
-        first,
-        second,
-    }
-}
-
 /// The overrides of the root's `manifest`, each as a requirement.
 fn overrides_of(manifest: &Manifest) -> BTreeMap<PackageId, Dependency> {
     let overrides = manifest.overrides.iter();
@@ -745,92 +550,6 @@ fn overrides_of(manifest: &Manifest) -> BTreeMap<PackageId, Dependency> {
             (found.package.clone(), dependency)
         })
         .collect()
-}
-
-/// What `required` asks of a repository, with a local one as the root sees it; `base` is how the
-/// root sees the directory of the manifest that asks.
-fn git_requirement(
-    base: &str,
-    required: &Required<'_>,
-) -> Result<Option<GitRequirement>, InstallError> {
-    let DependencySource::Git {
-        url,
-        reference,
-        subdir,
-    } = &required.dependency.source
-    else {
-        return Ok(None);
-    };
-    let is_relative = url.is_local() && !url.as_str().contains("://");
-    let url = match is_relative {
-        true => join_stated(base, url.path())
-            .parse()
-            .map_err(|source| InstallError::GitUrl {
-                id: Some(required.id.clone()),
-                source,
-            })?,
-        false => url.clone(),
-    };
-    Ok(Some(GitRequirement {
-        url,
-        reference: reference.clone(),
-        subdir: subdir.clone(),
-    }))
-}
-
-/// Refuses, by name, what this version of vibe does not install yet.
-fn refuse_unsupported(required: &Required<'_>) -> Result<(), InstallError> {
-    let dependency = required.dependency;
-    let foreign = dependency.items.is_some()
-        || dependency.alias.is_some()
-        || dependency.install_hook.is_some()
-        || dependency.uninstall_hook.is_some();
-    let what = match &dependency.source {
-        _ if foreign => "foreign dependency",
-        _ if dependency.materialization == Some(Materialization::InPlace) => "in-place dependency",
-        DependencySource::Registry { .. }
-        | DependencySource::Path { .. }
-        | DependencySource::Git { .. }
-        | DependencySource::Variable { .. } => return Ok(()),
-    };
-    Err(InstallError::NotYet {
-        what: format!("the {what} {}", required.id),
-        path: required.manifest_path.to_path_buf(),
-    })
-}
-
-fn read_path_package(
-    project: &Project,
-    required: &Required<'_>,
-    path: String,
-    directory: PathBuf,
-) -> Result<PathPackage, InstallError> {
-    let mut own = project.manifests.iter();
-    let own = own.find(|own| own.directory(&project.root) == directory);
-    let manifest = match own {
-        Some(own) => own.manifest.clone(),
-        None => read_outside(&directory)?,
-    };
-    let Some(package) = &manifest.package else {
-        return Err(InstallError::NotAPackage {
-            id: required.id.clone(),
-            path: directory,
-        });
-    };
-    if package.id != *required.id {
-        return Err(InstallError::OtherPackage {
-            path: directory,
-            expected: required.id.to_string(),
-            found: package.id.to_string(),
-        });
-    }
-    let version = package.version.clone();
-    Ok(PathPackage {
-        path,
-        directory,
-        manifest: Rc::new(manifest),
-        version,
-    })
 }
 
 /// A published manifest says the id and version of its place, and requires no path.
@@ -876,83 +595,4 @@ fn check_published(
         })?;
     }
     Ok(())
-}
-
-/// Reads the manifest of the package in `directory`, which is no member of the workspace: the only
-/// versions that it can name are its own.
-fn read_outside(directory: &Path) -> Result<Manifest, InstallError> {
-    let (mut manifest, text) = read_manifest_text(directory)?;
-    let scopes: Vec<Scope> = Scope::of(&manifest).into_iter().collect();
-    fill_in(
-        &directory.join(MANIFEST_NAME),
-        &text,
-        &mut manifest,
-        &scopes,
-    )?;
-    Ok(manifest)
-}
-
-/// Reads the manifest of the package in `directory`.
-pub(crate) fn read_manifest(directory: &Path) -> Result<Manifest, InstallError> {
-    read_manifest_text(directory).map(|(manifest, _)| manifest)
-}
-
-fn read_manifest_text(directory: &Path) -> Result<(Manifest, String), InstallError> {
-    let path = directory.join(MANIFEST_NAME);
-    let bytes = read_if_exists(&path, MANIFEST_BYTES)
-        .map_err(|source| InstallError::ReadManifest { source })?
-        .ok_or_else(|| InstallError::NoPackageManifest {
-            path: directory.to_path_buf(),
-        })?;
-    parse_manifest(&path, &bytes, Reading::Package)
-}
-
-/// `stated` as seen from the root, where `base` is how the root sees the directory of the manifest
-/// that states it. Forward slashes; `..` is taken off by name, so links on the way change nothing
-/// and every machine writes the same.
-fn join_stated(base: &str, stated: &str) -> String {
-    let stated = stated.replace('\\', "/");
-    let is_absolute = Path::new(&stated).is_absolute();
-    let whole = if is_absolute || base.is_empty() {
-        stated
-    } else {
-        format!("{base}/{stated}")
-    };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in whole.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            _ => parts.push(part),
-        }
-    }
-    let root = if whole.starts_with('/') { "/" } else { "" };
-    match parts.is_empty() && root.is_empty() {
-        true => ".".to_owned(),
-        false => format!("{root}{}", parts.join("/")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stated_paths_are_written_as_the_root_sees_them() {
-        for (base, stated, expected) in [
-            ("", "../local/", "../local"),
-            ("", "./a/./b", "a/b"),
-            ("", ".", "."),
-            ("../local", "../other", "../other"),
-            ("..", "../x", "../../x"),
-            ("packages/a", "../b", "packages/b"),
-            ("packages/a", "/abs/b", "/abs/b"),
-            ("/abs/a", "../b", "/abs/b"),
-            ("", "..\\local", "../local"),
-        ] {
-            assert_eq!(join_stated(base, stated), expected, "{base} + {stated}");
-        }
-    }
 }

@@ -21,7 +21,8 @@ use vibe_fs::{EntryKind, list_dir, may_be_planted, read_if_exists, stat_of};
 use vibe_slot::layout::VIBEDEPS;
 
 use crate::error::InstallError;
-use crate::project::{OwnManifest, Project, parse_manifest};
+use crate::manifests::parse_manifest;
+use crate::project::{OwnManifest, Project};
 
 /// Why a workspace cannot be taken up.
 #[derive(Debug, thiserror::Error)]
