@@ -5,6 +5,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
 use crate::boot::{BEGIN, END, INDEX, RECORD, STATIC, exists, remove, settled, three, with_boot};
@@ -75,6 +76,20 @@ fn an_install_that_is_killed_is_finished_with_all_that_agents_see() {
     if strace_works() {
         killed_at_each("/^rename", &with_files(), &["install"], &["install"]);
     }
+}
+
+#[test]
+fn an_install_whose_hooks_make_and_change_text_is_finished_after_a_kill() {
+    if !strace_works() {
+        return;
+    }
+    let world = with_files();
+    let more = with_boot("org.e/hooked", "Published.\n", "link = \"static\"");
+    more.hook(Phase::PreInstall, "echo Made. > boot/notes.md\n")
+        .hook(Phase::PostInstall, "echo Changed. > boot/notes.md\n")
+        .publish(&world.registry());
+    world.require(&[("org.c/more", "^1"), ("org.e/hooked", "^1")]);
+    killed_at_each("/^rename", &world, &["install"], &["install"]);
 }
 
 #[test]

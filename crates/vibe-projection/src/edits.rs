@@ -341,6 +341,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_block_shows_is_recorded_whatever_its_line_breaks_are() {
+        let text = format!("a\r\n{BEGIN}\r\nx\r\ny\r\n{END}\r\n");
+        assert_eq!(shown_by_block(&text), Ok(Some(digest("x\ny\n"))));
+        assert_eq!(
+            shown_by_block(&text.replace('\r', "")),
+            shown_by_block(&text)
+        );
+        assert_eq!(shown_by_block("a\n"), Ok(None));
+        let error = BlockError::NotClosed { line: 1 };
+        assert_eq!(shown_by_block(BEGIN), Err(error));
+    }
+
+    #[test]
     fn broken_markers_stop_everything() {
         let file = BlockFile {
             path: path("f"),
@@ -360,7 +373,7 @@ mod tests {
     }
 
     fn content() -> impl Strategy<Value = Option<String>> {
-        proptest::option::of("(a|<!-- vibe:begin -->\nx\n<!-- vibe:end -->|b|\n){0,3}")
+        proptest::option::of("(a|<!-- vibe:begin -->\nx\n<!-- vibe:end -->|b|\n|\r){0,3}")
     }
 
     proptest! {
