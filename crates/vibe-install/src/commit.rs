@@ -58,14 +58,6 @@ impl Commit {
         commit
     }
 
-    /// Nothing more, after this one is done.
-    pub(crate) fn done(&self) -> Self {
-        Self {
-            files: Vec::new(),
-            manifests_read: self.manifests_after(),
-        }
-    }
-
     /// Whether nothing switches.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()

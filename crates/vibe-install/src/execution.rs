@@ -287,7 +287,7 @@ impl<'a> Execution<'a> {
             return Err(self.stop_before_commit(stop));
         }
         self.post_install()?;
-        self.project_again(&nothing)
+        self.project_again()
     }
 
     fn phases(&mut self, commit: &Commit) -> Result<(), InstallError> {
@@ -297,7 +297,7 @@ impl<'a> Execution<'a> {
             return Err(self.stop_before_commit(stop));
         }
         self.post_install()?;
-        let again = self.project_again(commit);
+        let again = self.project_again();
         self.prune()?;
         again
     }
@@ -385,8 +385,9 @@ impl<'a> Execution<'a> {
     }
 
     /// Projects anew where a post-install ran: it may have changed the text of its package, or what
-    /// stands in a file that agents see.
-    fn project_again(&mut self, commit: &Commit) -> Result<(), InstallError> {
+    /// stands in a file that agents see. The run counts already, so a manifest that was edited since
+    /// is the next run's.
+    fn project_again(&mut self) -> Result<(), InstallError> {
         let is_started = |record: &HookRecord| {
             record.phase == Phase::PostInstall
                 && matches!(record.outcome, HookOutcome::Ran | HookOutcome::Failed)
@@ -395,7 +396,7 @@ impl<'a> Execution<'a> {
             return Ok(());
         }
         let first = std::mem::take(&mut self.projected);
-        let again = self.project_and_commit(&commit.done());
+        let again = self.project_and_commit(&Commit::default());
         let second = std::mem::take(&mut self.projected);
         self.projected = first.then(second);
         match again {
