@@ -12,8 +12,9 @@ use crate::clones::{Clones, interrupted, objects_of};
 use crate::error::InstallError;
 use crate::execution::Execution;
 use crate::fetch::Fetched;
-use crate::planning::{Planned, has_clone};
+use crate::planning::Planned;
 use crate::run_record::{HookOutcome, HookRecord};
+use crate::slots::has_clone;
 
 /// Checks clones out; used by several threads.
 struct Checkouts<'a> {

@@ -12,8 +12,8 @@ use vibe_core::formats::config::HookPolicy;
 use vibe_core::formats::lock::Lock;
 use vibe_fs::error::shown;
 
+use crate::consent::gate_of;
 use crate::error::InstallError;
-use crate::install::gate_of;
 use crate::project::Project;
 use crate::settings::Context;
 

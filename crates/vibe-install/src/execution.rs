@@ -1,25 +1,22 @@
 //! Executes a plan: slots, pre-install hooks, commit, post-install hooks, prune; and goes back
 //! where a run stops before its commit.
 
+mod going_back;
+mod placing;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::SystemTime;
 
-use rayon::prelude::*;
 use vibe_core::formats::lock::{Lock, LockedPackage};
-use vibe_core::formats::record::SlotRecord;
-use vibe_core::formats::state::{CloneState, LinkMode, MachineState, SlotState};
-use vibe_core::hook::{HookReason, Phase, PhaseState};
+use vibe_core::formats::state::{CloneState, MachineState, SlotState};
+use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::plan::{Place, ProjectEdit, Refresh, Remove, RunHook, Step};
-use vibe_core::{Cancellation, Event, Observer, PackageId, SlotName, TreeId};
+use vibe_core::{Event, PackageId, SlotName};
 use vibe_fs::Durability;
 use vibe_fs::error::shown;
-use vibe_plan::removal::removal;
 use vibe_plan::slot_plan::recorded_row;
-use vibe_slot::SlotError;
 use vibe_slot::materialize::Fallback;
-use vibe_slot::place::{Placed, place, refresh};
-use vibe_slot::remove::{discard_new, remove};
+use vibe_slot::remove::remove;
 use vibe_slot::undo::UndoStore;
 use vibe_slot::{fresh, layout};
 
@@ -27,8 +24,7 @@ use crate::clones::Clones;
 use crate::commit::{Commit, CommitError};
 use crate::error::InstallError;
 use crate::evidence::{milliseconds, prune_runs, run_name, time_text, write_run};
-use crate::fetch::Payload;
-use crate::planning::{Planned, contents_of};
+use crate::planning::Planned;
 use crate::project::Project;
 use crate::projection::{Moment, Projected, project};
 use crate::run_record::{HookOutcome, HookRecord, RunRecord};
@@ -102,57 +98,6 @@ fn clear_staging(context: &Context<'_>, project: &Project) -> Result<bool, Insta
         context.observer.observe(&Event::Warning(text));
     }
     Ok(left.is_empty())
-}
-
-/// From so many new slots on, several are placed at a time. Of fewer, one after the other is, and the
-/// files of each several at a time.
-const MANY_SLOTS: usize = 8;
-
-/// Places new slots; used by several threads.
-struct Placer<'a> {
-    planned: &'a Planned,
-    project: &'a Project,
-    observer: &'a dyn Observer,
-    cancel: &'a Cancellation,
-}
-
-impl Placer<'_> {
-    fn place(&self, step: &Place) -> Result<Attempt, InstallError> {
-        if self.cancel.is_cancelled() {
-            return Err(InstallError::Interrupted);
-        }
-        let slot = step.slot.clone();
-        self.observer.observe(&Event::Placing { slot });
-        let record = self.planned.slot_record(&step.slot);
-        let payload = &self.planned.fetched(&step.slot).payload;
-        match place(&self.project.layout, step, payload, &record) {
-            Err(error) if error.is_lost_tree() => Ok(Attempt::LostTree(error)),
-            placed => Ok(Attempt::Placed(placed?)),
-        }
-    }
-}
-
-/// What placing a slot came to.
-enum Attempt {
-    Placed(Placed),
-    /// The store has the package no more, or damaged: it has to be fetched again.
-    LostTree(SlotError),
-}
-
-/// The row of a slot without install hooks, which tells how its files are placed.
-fn placed_row(tree: TreeId, link_mode: LinkMode) -> SlotState {
-    SlotState {
-        tree,
-        phases: BTreeMap::new(),
-        reason: HookReason::Install,
-        previous_version: None,
-        after: BTreeMap::new(),
-        made: BTreeMap::new(),
-        adding: Vec::new(),
-        link_mode,
-        boot: vibe_fs::boot_id(),
-        running: None,
-    }
 }
 
 /// Why an execution stopped before its commit was done.
@@ -456,43 +401,6 @@ impl<'a> Execution<'a> {
         })
     }
 
-    /// Places the new slots.
-    fn place_slots(&mut self) -> Result<(), InstallError> {
-        let steps: Vec<&Place> = self
-            .planned
-            .plan
-            .steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Place(step) => Some(step),
-                _ => None,
-            })
-            .collect();
-        let placer = Placer {
-            planned: self.planned,
-            project: self.project,
-            observer: self.context.observer,
-            cancel: self.context.cancel,
-        };
-        let place_one = |step: &&Place| placer.place(step);
-        let placed: Result<Vec<Attempt>, InstallError> = match steps.len() < MANY_SLOTS {
-            true => steps.iter().map(place_one).collect(),
-            false => steps.par_iter().map(place_one).collect(),
-        };
-        for (step, placed) in steps.into_iter().zip(placed?) {
-            let placed = match placed {
-                Attempt::Placed(placed) => placed,
-                Attempt::LostTree(error) => {
-                    let payload = self.fetch_again(&step.slot, &error)?;
-                    let record = self.planned.slot_record(&step.slot);
-                    place(&self.project.layout, step, &payload, &record)?
-                }
-            };
-            self.note_placed(&step.slot, step.tree, placed);
-        }
-        Ok(())
-    }
-
     /// Takes one step; new slots are there already.
     fn slot_step(&mut self, step: &Step) -> Result<(), InstallError> {
         match step {
@@ -518,89 +426,11 @@ impl<'a> Execution<'a> {
         Ok(())
     }
 
-    fn refresh(&mut self, step: &Refresh) -> Result<(), InstallError> {
-        let layout = &self.project.layout;
-        let package = self.planned_package(&step.slot);
-        if package.unusable_record {
-            self.set_record_aside(&step.slot)?;
-        }
-        let recorded = package.record.as_ref().map(|record| &record.tree);
-        let row = self.rows_before.get(&step.slot).cloned();
-        self.undo.keep(layout, step, recorded, row)?;
-        let record = self.planned.slot_record(&step.slot);
-        let placed = self.refreshed(step, &record)?;
-        self.note_placed(&step.slot, step.tree, placed);
-        Ok(())
-    }
-
-    /// Takes the step. New files are made before the slot is touched, so it can be taken anew where
-    /// a stored one is damaged.
-    pub(crate) fn refreshed(
-        &self,
-        step: &Refresh,
-        record: &SlotRecord,
-    ) -> Result<Placed, InstallError> {
-        let layout = &self.project.layout;
-        match refresh(layout, step, &self.fetched(&step.slot).payload, record) {
-            Err(error) if error.is_lost_tree() => {
-                let payload = self.fetch_again(&step.slot, &error)?;
-                Ok(refresh(layout, step, &payload, record)?)
-            }
-            placed => Ok(placed?),
-        }
-    }
-
-    fn fetch_again(&self, slot: &SlotName, lost: &SlotError) -> Result<Payload, InstallError> {
-        let target = &self.planned_package(slot).target;
-        crate::fetch::fetch_again(self.context, &self.project.root, target, lost)
-    }
-
     fn set_record_aside(&self, slot: &SlotName) -> Result<(), InstallError> {
         let kept = vibe_slot::record::set_aside(&self.project.layout, slot)?;
         let text = format!("{slot}: the unusable slot record was kept as {kept}");
         self.context.observer.observe(&Event::Note(text));
         Ok(())
-    }
-
-    /// Keeps how the files of `slot` were really placed, for its row and for the user.
-    fn note_placed(&mut self, slot: &SlotName, tree: TreeId, placed: Placed) {
-        if let Some(fallback) = placed.fallback {
-            let told = self.fallback.get_or_insert(Fallback {
-                files: 0,
-                because: fallback.because,
-            });
-            told.files += fallback.files;
-        }
-        let known = self.state.slots.get_mut(slot);
-        match known {
-            Some(row) if row.link_mode == placed.link_mode => return,
-            Some(row) => row.link_mode = placed.link_mode,
-            None if placed.link_mode == LinkMode::Copy => return,
-            None => {
-                let row = placed_row(tree, placed.link_mode);
-                self.state.slots.insert(slot.clone(), row);
-            }
-        }
-        self.is_state_saved = false;
-    }
-
-    /// Says, once for all files, that what was to be linked was copied.
-    fn tell_fallback(&self) {
-        let Some(fallback) = &self.fallback else {
-            return;
-        };
-        let files = match fallback.files {
-            1 => "1 file was",
-            count => &format!("{count} files were"),
-        };
-        let store = self.context.settings.store.as_deref();
-        let text = format!(
-            "{files} copied, since a file of the store {} cannot be linked into {}: {}",
-            shown(store.unwrap_or(Path::new(""))),
-            shown(&self.project.layout.vibedeps()),
-            fallback.because
-        );
-        self.context.observer.observe(&Event::Note(text));
     }
 
     /// Once slots are placed, what was being added is recorded, and a row that says nothing goes.
@@ -729,102 +559,6 @@ impl<'a> Execution<'a> {
         }
         self.state.slots.remove(&step.slot);
         Ok(())
-    }
-
-    /// Goes back as far as the promises ask: slots that were refreshed towards another tree than
-    /// the lock's, and the slot whose preparation failed. An interrupt leaves everything as a crash
-    /// would.
-    fn stop_before_commit(&mut self, stop: Stop) -> InstallError {
-        if let Stop::Failed(error @ InstallError::Interrupted) | Stop::Committed(error) = stop {
-            return error;
-        }
-        let mut not_undone = Vec::new();
-        let undone = self.go_back(&stop, &mut not_undone);
-        match (stop, undone) {
-            (Stop::PreInstall(hook), outcome) => {
-                if let Err(error) = outcome {
-                    not_undone.push(error.to_string());
-                }
-                self.pre_install_error(*hook, not_undone)
-            }
-            (Stop::Failed(error) | Stop::Committed(error), outcome) => {
-                if let Err(also) = outcome {
-                    let text = format!("going back failed, too: {also}");
-                    self.context.observer.observe(&Event::Warning(text));
-                }
-                for text in not_undone {
-                    self.context.observer.observe(&Event::Warning(text));
-                }
-                error
-            }
-        }
-    }
-
-    fn pre_install_error(&self, hook: HookRecord, not_undone: Vec<String>) -> InstallError {
-        InstallError::PreInstall {
-            hook: Box::new(hook),
-            not_undone,
-            variables_not_passed: !self.variables_not_passed.is_empty(),
-        }
-    }
-
-    fn go_back(&mut self, stop: &Stop, not_undone: &mut Vec<String>) -> Result<(), InstallError> {
-        let failed = match stop {
-            Stop::PreInstall(hook) => Some(hook.slot.clone()),
-            Stop::Failed(_) | Stop::Committed(_) => None,
-        };
-        self.clones_go_back(failed.as_ref())?;
-        let refreshed: Vec<SlotName> = self.undo.slots().cloned().collect();
-        let failed = failed.filter(|slot| slot.version().is_some());
-        if let Some(slot) = failed.filter(|slot| !refreshed.contains(slot)) {
-            self.give_up_slot(&slot, not_undone)?;
-        }
-        for slot in refreshed {
-            let Some(restored) = self.undo.restore(&self.project.layout, &slot)? else {
-                continue;
-            };
-            not_undone.extend(restored.not_undone.iter().map(|path| {
-                format!("{slot}/{path} is not payload and was changed; it stays as it is now")
-            }));
-            match restored.row {
-                Some(row) => self.state.slots.insert(slot, row),
-                None => self.state.slots.remove(&slot),
-            };
-        }
-        self.save_state(Durability::Synced)?;
-        let lock = self.project.read_lock()?.map(|lock| lock.lock);
-        self.write_support_files(&lock.unwrap_or_default())?;
-        Ok(())
-    }
-
-    /// The slot whose pre-install failed and which has no earlier tree to go back to: a new one is
-    /// removed, one that the lock names keeps its published bytes and stays owed.
-    fn give_up_slot(
-        &mut self,
-        slot: &SlotName,
-        not_undone: &mut Vec<String>,
-    ) -> Result<(), InstallError> {
-        let layout = &self.project.layout;
-        let is_new = self
-            .planned
-            .plan
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::Place(place) if place.slot == *slot));
-        if is_new {
-            not_undone.extend(discard_new(layout, slot)?);
-            self.state.slots.remove(slot);
-            return Ok(());
-        }
-        if self.planned_package(slot).target.locked.is_some() {
-            return self.put_back_after_failure(slot);
-        }
-        // Left by an earlier run that did not come to its commit either.
-        let record: SlotRecord = self.slot_record(slot);
-        let row = self.state.slots.get(slot);
-        let contents = contents_of(layout, slot, [&record.tree], row)?;
-        let step = removal(slot, &record, row, &contents);
-        self.remove_slot(&step)
     }
 
     pub(crate) fn write_evidence(&self, ending: Option<String>) -> Result<(), InstallError> {

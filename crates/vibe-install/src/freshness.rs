@@ -18,10 +18,11 @@ use vibe_slot::state_file;
 
 use crate::commit::Commit;
 use crate::error::InstallError;
-use crate::planning::{Planned, record_path};
+use crate::planning::Planned;
 use crate::project::Project;
 use crate::projection::Projected;
 use crate::settings::Context;
+use crate::slots::record_path;
 
 /// What the last run in which all was well left to remember.
 pub(crate) struct Memory {

@@ -28,8 +28,9 @@ use crate::error::InstallError;
 use crate::evidence::{milliseconds, run_directory, time_text};
 use crate::execution::Execution;
 use crate::fetch::Fetched;
-use crate::planning::{PlannedPackage, contents_of};
+use crate::planning::PlannedPackage;
 use crate::run_record::{HookOutcome, HookRecord};
+use crate::slots::contents_of;
 
 /// Files by which agent programs are told to run something. A package that changes one of them
 /// makes itself stay, so a change is reported. Relative to the project root.

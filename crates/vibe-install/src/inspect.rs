@@ -14,12 +14,12 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
 use crate::clones::fetch_clone;
+use crate::consent::hook_gate;
 use crate::error::InstallError;
 use crate::evidence::{read_run, run_directory, run_names};
 use crate::fetch::{FetchOptions, Fetched, fetch};
 use crate::freshness::list_path;
 use crate::hook_phase::tail_text;
-use crate::install::hook_gate;
 use crate::look::{lock_or_note, refuse_unusable_records};
 use crate::manifests::vouched;
 use crate::opening::tell_waiting_commit;

@@ -14,10 +14,10 @@ use crate::error::InstallError;
 use crate::git_sources::GitRequirement;
 use crate::manifests::{vouched, vouched_manifest};
 use crate::opening::tell_waiting_commit;
-use crate::planning::record_error;
 use crate::project::Project;
 use crate::report::PackageSummary;
 use crate::settings::Context;
+use crate::slots::record_error;
 use crate::summary::package_summaries;
 use crate::verify::check_installed;
 

@@ -11,6 +11,7 @@ use vibe_core::{Constraint, PackageId, RelPath, Requirements, Sha256Digest};
 use vibe_fs::{EntryKind, canonical_directory, read_if_exists, stat_of};
 use vibe_resolver::Requirer;
 use vibe_slot::Layout;
+use vibe_slot::layout::list_slots;
 
 use crate::error::InstallError;
 use crate::manifests::{conflicts, parse_manifest};
@@ -252,6 +253,17 @@ impl Project {
     pub(crate) fn requires_nothing(&self) -> bool {
         let mut all = self.manifests.iter();
         all.all(|own| own.manifest.requires.is_empty())
+    }
+
+    /// Whether it requires nothing and has nothing, so that there is nothing to do and no trace to
+    /// leave.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub(crate) fn is_empty(&self) -> Result<bool, InstallError> {
+        Ok(self.requires_nothing()
+            && stat_of(&self.layout.vibe_lock())?.is_none()
+            && list_slots(&self.layout)?.0.is_empty())
     }
 
     /// Whether the root takes `id` from one source whatever anybody else says.

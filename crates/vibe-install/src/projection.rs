@@ -34,9 +34,10 @@ use vibe_slot::{Layout, PayloadSource};
 
 use crate::error::{InstallError, ProjectedFault};
 use crate::manifests::vouched;
-use crate::planning::{Planned, PlannedPackage, clone_boot};
+use crate::planning::{Planned, PlannedPackage};
 use crate::project::Project;
 use crate::settings::Context;
+use crate::slots::clone_boot;
 
 /// When it is asked what there is to project.
 #[derive(Debug, Clone, Copy)]

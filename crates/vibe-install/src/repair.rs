@@ -8,9 +8,10 @@ use vibe_core::plan::Step;
 use vibe_resolver::lock_check::LockProblemKind;
 
 use crate::commit::Commit;
+use crate::consent::hook_gate;
 use crate::error::InstallError;
 use crate::freshness;
-use crate::install::{Ending, finish, hook_gate, is_empty};
+use crate::pipeline::{Ending, finish};
 use crate::planning::{PlanRequest, Planned, Scope, plan};
 use crate::projection::set_aside_unusable;
 use crate::report::RunReport;
@@ -37,7 +38,7 @@ pub struct RepairRequest {
 /// runs the hooks that are owed for it.
 pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunReport, InstallError> {
     let project = find_to_change(context, request.command, false)?;
-    if request.packages.is_empty() && is_empty(&project)? {
+    if request.packages.is_empty() && project.is_empty()? {
         return Ok(RunReport::of_nothing(false));
     }
     let session = Session::begin(context, project, false)?;

@@ -1,6 +1,8 @@
-//! What a project has, looked at from lock, records and state; and what a plan makes worth saying.
+//! What a project has, looked at from lock, records and state; and what its manifests and a plan
+//! make worth saying.
 
 use vibe_core::Event;
+use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::manifest::{Materialization, Package};
 use vibe_core::formats::state::{LinkMode, MachineState};
@@ -14,6 +16,7 @@ use crate::planning::Planned;
 use crate::project::Project;
 use crate::report::{PackageSummary, PhaseSummary, link_mode_name};
 use crate::settings::{Context, WantedLinkMode};
+use crate::workspace::tell_left_over;
 
 /// The packages of `lock` as they are on this machine, by id. Reads every slot record.
 pub(crate) fn package_summaries(
@@ -122,6 +125,30 @@ fn summary_of(project: &Project, locked: &LockedPackage, state: &MachineState) -
         upstream: None,
         dependencies: locked.dependencies.clone(),
     }
+}
+
+/// Says what in the project's manifests is not understood, or does not count.
+pub(crate) fn warn_of_manifests(
+    context: &Context<'_>,
+    project: &Project,
+) -> Result<(), InstallError> {
+    for own in &project.manifests {
+        for warning in &own.manifest.warnings {
+            let text = format!("{}{}", own.path, placed(warning));
+            context.observer.observe(&Event::Warning(text));
+        }
+    }
+    tell_left_over(project, context.observer)
+}
+
+fn placed(warning: &Diagnostic) -> String {
+    let place = warning
+        .position
+        .map(|position| format!(" (line {}, column {})", position.line, position.column))
+        .unwrap_or_default();
+    let hint = warning.hint.as_ref();
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{place}: {warning}{hint}")
 }
 
 /// Says what a plan makes worth saying, each thing once.

@@ -11,9 +11,10 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::state_file;
 
 use crate::commit::Commit;
+use crate::consent::hook_gate;
 use crate::error::InstallError;
-use crate::install::{Ending, changed_lock, finish, hook_gate, plan_targets, warn_of_manifests};
 use crate::overrides::tell_unused;
+use crate::pipeline::{Ending, changed_lock, finish, plan_targets};
 use crate::project::{OwnRequirements, Project};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
@@ -21,7 +22,7 @@ use crate::resolution::{ResolveRequest, lock_problems, resolve_anew, targets_of_
 use crate::session::{Session, find_to_change};
 use crate::settings::Context;
 use crate::sources::Sources;
-use crate::summary::tell_notes;
+use crate::summary::{tell_notes, warn_of_manifests};
 
 /// What to uninstall.
 #[derive(Debug, Clone, Default)]

@@ -6,19 +6,18 @@ use vibe_core::formats::lock::Lock;
 use vibe_core::{Event, PackageId, Version};
 
 use crate::commit::Commit;
+use crate::consent::hook_gate;
 use crate::error::InstallError;
-use crate::install::{
-    Ending, changed_lock, finish, hook_gate, is_empty, plan_targets, warn_of_manifests,
-};
 use crate::moves::{PackageMove, moves};
 use crate::overrides::tell_unused;
+use crate::pipeline::{Ending, changed_lock, finish, plan_targets};
 use crate::report::RunReport;
 use crate::repositories::Repositories;
 use crate::resolution::{ResolveRequest, resolve_anew};
 use crate::session::{Session, find_to_change};
 use crate::settings::Context;
 use crate::sources::Sources;
-use crate::summary::tell_notes;
+use crate::summary::{tell_notes, warn_of_manifests};
 use crate::verify::check_installed;
 
 /// What to update.
@@ -37,7 +36,7 @@ pub struct UpdateRequest {
 /// Resolves anew, says what moves and which install hooks are new or changed, and installs that.
 pub fn update(context: &Context<'_>, request: &UpdateRequest) -> Result<RunReport, InstallError> {
     let project = find_to_change(context, "update", request.dry_run)?;
-    if request.packages.is_empty() && is_empty(&project)? {
+    if request.packages.is_empty() && project.is_empty()? {
         return Ok(RunReport::of_nothing(request.dry_run));
     }
     let session = Session::begin(context, project, request.dry_run)?;

@@ -24,12 +24,12 @@ use crate::fetch::names_scripts;
 use crate::hook_phase::chain;
 use crate::manifests::vouched;
 use crate::opening::{open_to_read, waiting_commit};
-use crate::planning::{contents_of, has_clone, record_error};
 use crate::project::Project;
 use crate::report::{Finding, FindingKind, VerifyReport};
 use crate::repositories::Repositories;
 use crate::resolution::lock_problems;
 use crate::settings::Context;
+use crate::slots::{contents_of, has_clone, record_error};
 use crate::sources::Sources;
 use crate::verify_projections::look_at_projections;
 
