@@ -6,9 +6,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::Value;
 use vibe_core::hook::Phase;
-use vibe_testkit::{GitRepository, PackageBuilder, TreeSnapshot, World};
+use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
-use crate::support::{Run, command, lines, lint, read, run, store, unprivileged, vibe, with_hook};
+use crate::support::{
+    Run, command, lines, lint, read, run, store, unprivileged, vibe, with_clone, with_hook,
+};
 
 const LINT: &str = "org.example/lint";
 
@@ -254,15 +256,7 @@ fn a_program_that_a_package_needs_may_not_be_absent() {
     vibe(&world, &["install"]).expect(0);
     let ran = with_programs(&world, &[]).expect(1);
     check(&ran, "tools", "bash", "problem", "not found in PATH");
-    let world = World::new();
-    let repository = GitRepository::new(&world.root().join("kit"));
-    repository.package(
-        &PackageBuilder::new("org.example/kit", "1.0.0")
-            .manifest_extra("[package]\nmaterialization = \"in-place\"\n"),
-    );
-    repository.commit("work");
-    vibe(&world, &["init"]).expect(0);
-    vibe(&world, &["install", "--git", "../kit"]).expect(0);
+    let world = with_clone();
     let ran = with_programs(&world, &[]).expect(1);
     check(&ran, "tools", "git", "problem", "no `git` is found");
     let old = [("git", "echo git version 2.29.2\n")];

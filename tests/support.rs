@@ -418,3 +418,18 @@ pub fn rename_in(log: &Path, target: &str) -> usize {
     let before = renames.take_while(|line| !line.split(')').next().unwrap().ends_with(&end));
     before.filter(|line| !line.contains("resumed")).count() + 1
 }
+
+/// A world whose project has `org.example/kit`, whose slot is a clone of the repository `kit`.
+#[cfg(unix)]
+pub fn with_clone() -> World {
+    let world = World::new();
+    let repository = vibe_testkit::GitRepository::new(&world.root().join("kit"));
+    repository.package(
+        &vibe_testkit::PackageBuilder::new("org.example/kit", "1.0.0")
+            .manifest_extra("[package]\nmaterialization = \"in-place\"\n"),
+    );
+    repository.commit("work");
+    vibe(&world, &["init"]).expect(0);
+    vibe(&world, &["install", "--git", "../kit"]).expect(0);
+    world
+}

@@ -1,11 +1,11 @@
 //! `vibe uninstall`: requirements go, and every package that nothing needs any more.
 
 use vibe_core::hook::Phase;
-use vibe_testkit::{GitRepository, PackageBuilder, World};
+use vibe_testkit::{PackageBuilder, World};
 
 use crate::support::{
     COUNT, command, committed, count, forget_store, lines, lint, lint_slot, read, redacted,
-    refused, require_path, run, slot, source, strace, strace_works, vibe,
+    refused, require_path, run, slot, source, strace, strace_works, vibe, with_clone,
 };
 
 const LINT: &str = "org.example/lint";
@@ -281,15 +281,7 @@ fn a_hook_may_not_uninstall_from_its_own_project() {
 
 #[test]
 fn work_in_a_clone_is_not_given_up_without_force() {
-    let world = World::new();
-    let repository = GitRepository::new(&world.root().join("kit"));
-    repository.package(
-        &PackageBuilder::new("org.example/kit", "1.0.0")
-            .manifest_extra("[package]\nmaterialization = \"in-place\"\n"),
-    );
-    repository.commit("work");
-    vibe(&world, &["init"]).expect(0);
-    vibe(&world, &["install", "--git", "../kit"]).expect(0);
+    let world = with_clone();
     let clone = world.project().join("vibedeps/org.example.kit");
     std::fs::write(clone.join("mine.md"), "mine\n").unwrap();
     let uninstall = ["uninstall", "org.example/kit"];

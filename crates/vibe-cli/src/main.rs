@@ -3,6 +3,7 @@
 mod answer;
 mod arguments;
 mod commands;
+mod environment;
 mod exit_code;
 mod locale;
 mod near;

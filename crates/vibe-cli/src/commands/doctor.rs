@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
 use vibe_core::formats::config::{HookPolicy, stated_keys};
 use vibe_core::limits::HOOK_TIMEOUT_SECONDS;
 use vibe_core::text::escape;
-use vibe_install::{Check, CheckStatus, DoctorReport, doctor};
+use vibe_install::{CheckStatus, DoctorReport, doctor};
 
 use super::App;
 use crate::answer::Answer;
+use crate::environment::{Environment, Setting};
 use crate::exit_code;
 use crate::render;
 use crate::settings::Origin;
@@ -31,34 +31,6 @@ const UNSHOWN: [&str; 9] = [
 ];
 /// How the variables with tokens for git hosts begin.
 const TOKEN_PREFIX: &str = "VIBE_GIT_TOKEN_";
-
-/// The state of the environment.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Environment {
-    /// Every look, in order.
-    pub(crate) checks: Vec<Check>,
-    /// Every setting.
-    pub(crate) settings: Vec<Setting>,
-    /// How many problems there are.
-    pub(crate) problems: usize,
-    /// How many warnings.
-    pub(crate) warnings: usize,
-}
-
-/// A setting and where it came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Setting {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its value, escaped.
-    pub(crate) value: String,
-    /// `flag`, `environment`, `project`, `config` or `default`.
-    pub(crate) origin: &'static str,
-    /// The option, the variable or the file that says so, escaped.
-    pub(crate) from: Option<String>,
-}
 
 /// Reports the environment; what keeps commands from working is a failure.
 pub(super) fn run(app: &App<'_>) -> Result<Answer, UserError> {

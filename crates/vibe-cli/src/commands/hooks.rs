@@ -43,5 +43,5 @@ fn run_now(app: &App<'_>, arguments: &HooksRunArguments) -> Result<Answer, UserE
         ),
         false => render::run::text(&report, &app.view()),
     };
-    app.run_answer(&report, text)
+    app.answer_of_run_with(&report, text)
 }

@@ -7,7 +7,6 @@ use super::App;
 use crate::answer::Answer;
 use crate::arguments::{InstallArguments, ReinstallArguments, UpdateArguments};
 use crate::exit_code;
-use crate::render;
 use crate::user_error::UserError;
 
 /// Installs what the project requires.
@@ -24,9 +23,7 @@ pub(super) fn install(app: &App<'_>, arguments: &InstallArguments) -> Result<Ans
     };
     let report =
         vibe_install::install(&app.context(), &request).map_err(|error| app.error(&error))?;
-    let mut answer = app.run_answer(&report, render::run::text(&report, &app.view()))?;
-    answer.is_view = arguments.dry_run;
-    Ok(answer)
+    app.answer_of_run(&report)
 }
 
 /// The repository that the options name.
@@ -54,9 +51,7 @@ pub(super) fn update(app: &App<'_>, arguments: &UpdateArguments) -> Result<Answe
     };
     let report =
         vibe_install::update(&app.context(), &request).map_err(|error| app.error(&error))?;
-    let mut answer = app.run_answer(&report, render::run::text(&report, &app.view()))?;
-    answer.is_view = arguments.dry_run;
-    Ok(answer)
+    app.answer_of_run(&report)
 }
 
 /// Puts packages back to what the lock says.
@@ -79,5 +74,5 @@ pub(super) fn reinstall(
 pub(super) fn repair(app: &App<'_>, request: &RepairRequest) -> Result<Answer, UserError> {
     let report =
         vibe_install::repair(&app.context(), request).map_err(|error| app.error(&error))?;
-    app.run_answer(&report, render::run::text(&report, &app.view()))
+    app.answer_of_run(&report)
 }

@@ -17,8 +17,6 @@ mod uninstall;
 mod verify;
 mod why;
 
-pub(crate) use doctor::{Environment, Setting};
-
 use std::ffi::OsString;
 use std::time::Instant;
 
@@ -37,7 +35,7 @@ use crate::observer::{Reporter, Said, Verbosity};
 use crate::output::Stream;
 use crate::paste::Paste;
 use crate::question::answered_yes;
-use crate::render::{self, run::View};
+use crate::render::{self, View};
 use crate::settings::{Origins, World, read_config, settings};
 use crate::user_error::{FailedHook, UserError, guard_facts, hook_hint};
 
@@ -100,8 +98,16 @@ impl App<'_> {
         }
     }
 
-    /// The answer of a command that changes packages.
-    fn run_answer(&self, report: &RunReport, text: String) -> Result<Answer, UserError> {
+    /// The answer of a command that changes packages, or that was asked for its plan.
+    fn answer_of_run(&self, report: &RunReport) -> Result<Answer, UserError> {
+        let mut answer =
+            self.answer_of_run_with(report, render::run::text(report, &self.view()))?;
+        answer.is_view = report.dry_run;
+        Ok(answer)
+    }
+
+    /// The same with another text.
+    fn answer_of_run_with(&self, report: &RunReport, text: String) -> Result<Answer, UserError> {
         let mut answer = Answer::new(report, text)?;
         answer.exit_code = exit_code::of_run(report);
         answer.failed_hooks = report

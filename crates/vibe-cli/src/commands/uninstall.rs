@@ -5,7 +5,6 @@ use vibe_install::UninstallRequest;
 use super::App;
 use crate::answer::Answer;
 use crate::arguments::UninstallArguments;
-use crate::render;
 use crate::user_error::UserError;
 
 /// Takes requirements out, and removes what nothing needs any more.
@@ -17,7 +16,5 @@ pub(super) fn run(app: &App<'_>, arguments: &UninstallArguments) -> Result<Answe
     };
     let report =
         vibe_install::uninstall(&app.context(), &request).map_err(|error| app.error(&error))?;
-    let mut answer = app.run_answer(&report, render::run::text(&report, &app.view()))?;
-    answer.is_view = arguments.dry_run;
-    Ok(answer)
+    app.answer_of_run(&report)
 }

@@ -4,7 +4,7 @@ use vibe_install::{Check, CheckStatus};
 
 use super::style::{ADDED, DIM, ERROR, HINT, WARNING, paint};
 use super::{columns, count};
-use crate::commands::{Environment, Setting};
+use crate::environment::{Environment, Setting};
 
 /// The report.
 pub(crate) fn text(environment: &Environment) -> String {

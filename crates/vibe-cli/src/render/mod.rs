@@ -20,11 +20,13 @@ mod table;
 pub(crate) mod testing;
 pub(crate) mod tree;
 pub(crate) mod verify;
+mod view;
 pub(crate) mod why;
 
 use std::time::Duration;
 
 pub(crate) use table::{Spare, columns_within, cut};
+pub(crate) use view::View;
 
 /// `count` with its noun: `1 package`, `2 packages`.
 pub(crate) fn count(count: usize, noun: &str) -> String {

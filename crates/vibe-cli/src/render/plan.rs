@@ -8,7 +8,7 @@ use vibe_core::text::escape;
 use vibe_install::RunReport;
 use vibe_install::wording::reason;
 
-use super::run::View;
+use super::View;
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
 use super::{Spare, columns_within, count};
 
@@ -199,7 +199,7 @@ fn script(step: &RunHook) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::run::{View, text};
+    use crate::render::run::text;
     use crate::render::testing::{package, path, plain, slot};
     use std::time::Duration;
     use vibe_core::formats::state::LinkMode;

@@ -13,30 +13,12 @@ use vibe_install::{HookOutcome, HookRecord, RunReport};
 
 use super::plan::{change_line, is_new_clone, nothing_to_do, short};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
-use super::{Spare, columns_within, count, duration, milliseconds, plan};
+use super::{Spare, View, columns_within, count, duration, milliseconds, plan};
 
 /// What a narrow terminal does without in a line of a package: the files, how they were placed, why.
 const PACKAGE_SPARE: [Spare; 3] = [Spare::Whole(3), Spare::Whole(2), Spare::Part(4)];
 /// The same in a line of an install hook: the script, the time it took.
 const HOOK_SPARE: [Spare; 2] = [Spare::Whole(1), Spare::Whole(3)];
-
-/// How a report is shown.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct View {
-    /// Also what was left as it is.
-    pub(crate) verbose: bool,
-    /// How long the command took.
-    pub(crate) elapsed: Duration,
-    /// How wide lines may be; no limit where nobody looks.
-    pub(crate) width: Option<usize>,
-}
-
-impl View {
-    /// The width behind an indent.
-    pub(crate) fn width_after(&self, indent: usize) -> Option<usize> {
-        self.width.map(|width| width.saturating_sub(indent))
-    }
-}
 
 /// One package in the list.
 struct Entry<'a> {
