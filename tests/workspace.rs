@@ -582,6 +582,28 @@ fn a_workspace_that_anybody_could_have_put_there_is_refused() {
 }
 
 #[test]
+fn a_project_that_anybody_could_have_put_there_is_not_found_from_below() {
+    let world = World::new();
+    let around = world.root().join("vibe.toml");
+    std::fs::write(&around, "[project]\nname = \"theirs\"\n").unwrap();
+    vibe_testkit::set_mode(world.root(), 0o1777);
+    if is_superuser() {
+        let chown = Command::new("chown").arg("65534").arg(&around).status();
+        assert!(chown.unwrap().success());
+        vibe(&world, &["install"])
+            .expect(2)
+            .stderr_has("vibe.toml is the nearest vibe.toml above")
+            .stderr_has("belongs to another user and lies in a directory that everybody may write")
+            .stderr_has("start a project of your own: vibe init; or name that directory");
+        let named = ["install", "--project", ".."];
+        vibe(&world, &named).expect(0);
+        let chown = Command::new("chown").arg("0").arg(&around).status();
+        assert!(chown.unwrap().success());
+    }
+    vibe(&world, &["install"]).expect(0);
+}
+
+#[test]
 fn an_update_in_a_member_keeps_to_what_every_member_takes() {
     let world = workspace();
     vibe(&world, &["install"]).expect(0);

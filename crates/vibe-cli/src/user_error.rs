@@ -225,6 +225,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
     let hint = match error {
         InstallError::NoProject { .. }
         | InstallError::NoStart { .. }
+        | InstallError::ForeignProject { .. }
         | InstallError::PackageIsNoProject { .. }
         | InstallError::AlreadyThere { .. }
         | InstallError::NoName { .. }

@@ -45,6 +45,19 @@ pub enum InstallError {
         /// Why.
         source: FsError,
     },
+    /// One that anybody could have put above a directory of the user's.
+    #[error(
+        "{} is the nearest vibe.toml above {}, but belongs to another user and lies in a directory that \
+         everybody may write",
+        shown(path),
+        shown(start)
+    )]
+    ForeignProject {
+        /// The manifest.
+        path: PathBuf,
+        /// Where the search began.
+        start: PathBuf,
+    },
     /// A package, not a project.
     #[error("{} is a package, not a project", shown(path))]
     PackageIsNoProject {

@@ -8,7 +8,7 @@ use vibe_core::formats::lock::{LOCK_NAME, Lock};
 use vibe_core::formats::manifest::{Dependency, HookTightening, MANIFEST_NAME, Manifest, Reading};
 use vibe_core::limits::LOCK_BYTES;
 use vibe_core::{Constraint, PackageId, RelPath, Requirements, Sha256Digest};
-use vibe_fs::{EntryKind, canonical_directory, read_if_exists, stat_of};
+use vibe_fs::{EntryKind, canonical_directory, may_be_planted, read_if_exists, stat_of};
 use vibe_resolver::Requirer;
 use vibe_slot::Layout;
 use vibe_slot::layout::list_slots;
@@ -137,6 +137,7 @@ impl Project {
         })?;
         for directory in start.ancestors() {
             if let Some(own) = workspace::read_manifest(directory, "")? {
+                refuse_planted(directory, &start)?;
                 return Self::open(directory, own).map(Some);
             }
         }
@@ -331,6 +332,20 @@ impl Project {
         read_if_exists(&self.root.join(name), LOCK_BYTES)
             .ok()
             .flatten()
+    }
+}
+
+/// A project decides what is installed and which scripts run: in a directory that everybody may
+/// write, such as the one for temporary files, only one's own is found from below. One that is
+/// named, or worked in, is meant.
+fn refuse_planted(directory: &Path, start: &Path) -> Result<(), InstallError> {
+    let path = directory.join(MANIFEST_NAME);
+    match directory != start && may_be_planted(&path, start)? {
+        true => Err(InstallError::ForeignProject {
+            path,
+            start: start.to_path_buf(),
+        }),
+        false => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ use vibe_fetch::{
     DirectoryRegistry, Publication, PublishError, Published, publish as write, published,
 };
 use vibe_fs::error::shown;
-use vibe_fs::{canonical_directory, stat_of};
+use vibe_fs::{canonical_directory, may_be_planted, stat_of};
 use vibe_plan::lint::{LintFinding, Severity};
 
 use crate::check::{Checked, OwnPackage, read_manifest};
@@ -221,7 +221,8 @@ pub fn publish(
 }
 
 /// The registry called `name`: of the package's own manifest, else of the nearest one above it, else
-/// of the project that was named or that the working directory is in.
+/// of the project that was named or that the working directory is in. One that anybody could have
+/// put above does not count: it would say where the package goes.
 fn find_registry(
     context: &Context<'_>,
     own: &OwnPackage,
@@ -230,7 +231,9 @@ fn find_registry(
     let mut known: Vec<String> = Vec::new();
     let above = own.directory.ancestors();
     for directory in above.chain(context.settings.start.ancestors()) {
-        if stat_of(&directory.join(MANIFEST_NAME))?.is_none() {
+        let path = directory.join(MANIFEST_NAME);
+        let is_meant = directory == own.directory || directory == context.settings.start;
+        if stat_of(&path)?.is_none() || (!is_meant && may_be_planted(&path, &own.directory)?) {
             continue;
         }
         let (manifest, _) = read_manifest(directory)?;

@@ -15,6 +15,7 @@ use crate::exit_code::{FAILED, INTEGRITY, INTERRUPTED, OUT_OF_DATE, PRE_INSTALL,
 pub(super) fn classify(error: &InstallError) -> (&'static str, u8) {
     match error {
         InstallError::NoProject { .. } | InstallError::NoStart { .. } => ("no-project", USAGE),
+        InstallError::ForeignProject { .. } => ("foreign-project", USAGE),
         InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
         InstallError::Workspace(_) => ("workspace", USAGE),
         InstallError::ReadManifest { source } => ("read-manifest", read_code(source, USAGE)),

@@ -13,6 +13,10 @@ pub(super) fn hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::NoStart { .. } => {
             Some("name a directory that is there with --project".to_owned())
         }
+        InstallError::ForeignProject { .. } => Some(format!(
+            "start a project of your own: {}; or name that directory with --project, if you trust it",
+            paste.line(&["init"])
+        )),
         InstallError::PackageIsNoProject {
             workspace: Some(workspace),
             ..
@@ -89,6 +93,12 @@ mod tests {
             2,
             "vibe init",
         );
+        let (path_of_other, start) = (PathBuf::from("/vibe.toml"), path.clone());
+        let other = InstallError::ForeignProject {
+            path: path_of_other,
+            start,
+        };
+        check(&other, "foreign-project", 2, "vibe init; or name that");
         let package = InstallError::PackageIsNoProject {
             path: path.clone(),
             workspace: None,
