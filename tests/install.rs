@@ -1,6 +1,6 @@
 //! `vibe install`: from manifest to slots.
 
-use crate::support::{command, read, run, slot, vibe};
+use crate::support::{command, read, redacted, refused, run, slot, vibe};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -57,4 +57,59 @@ fn the_number_of_jobs_changes_nothing_but_how_much_is_done_at_a_time() {
     run(asked.env("VIBE_JOBS", "none"))
         .expect(2)
         .stderr_has("VIBE_JOBS has to be a number from 1, but it is `none`");
+}
+
+#[test]
+fn a_package_that_is_asked_for_in_two_ways_is_refused_and_not_taken_in_the_last() {
+    let world = World::new();
+    for version in ["1.0.0", "2.0.0"] {
+        PackageBuilder::new("org.example/lint", version).publish(&world.registry());
+    }
+    let own = PackageBuilder::new("org.example/lint", "1.0.0");
+    own.write(&world.root().join("lint"));
+    world.require(&[]);
+    let twice = ["install", "org.example/lint@1", "path:../lint"];
+    let run = refused(&world, &twice, 2, &[]);
+    insta::assert_snapshot!(redacted(&world, &run.stderr), @r"
+    error: org.example/lint is asked for in two ways: org.example/lint@1, and path:../lint
+    hint: name it once
+    ");
+    let versions = ["install", "org.example/lint@1", "org.example/lint@2"];
+    refused(&world, &versions, 2, &["org.example/lint@1", "@2"]);
+    let same = [
+        "install",
+        "org.example/lint",
+        "path:../lint",
+        "path:../lint",
+    ];
+    vibe(&world, &same).expect(0);
+    assert!(read(world.project().join("vibe.toml")).contains("path = \"../lint\""));
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named_with_what_to_do() {
+    let world = World::new();
+    world.require(&[]);
+    for arguments in [
+        &["install", "path:../lnit"][..],
+        &["install", "--git", "../lnit"],
+        &["check", "../lnit"],
+    ] {
+        let run = refused(&world, arguments, 2, &[]);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(redacted(&world, &run.stderr), @r"
+            error: there is no directory [world]/project/../lnit
+              could not find [world]/project/../lnit
+              No such file or directory (os error 2)
+            hint: name one that is there; a relative path begins at the working directory
+            ");
+        }
+    }
+    std::fs::write(world.root().join("lnit"), "").unwrap();
+    refused(
+        &world,
+        &["check", "../lnit"],
+        2,
+        &["not a directory", "hint: name one"],
+    );
 }

@@ -226,6 +226,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         InstallError::NoProject { .. }
         | InstallError::NoStart { .. }
         | InstallError::ForeignProject { .. }
+        | InstallError::NoDirectory { .. }
         | InstallError::PackageIsNoProject { .. }
         | InstallError::AlreadyThere { .. }
         | InstallError::NoName { .. }
@@ -252,6 +253,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::NotInRegistries { .. }
         | InstallError::PathSource { .. }
         | InstallError::TwoSources { .. }
+        | InstallError::AskedTwice { .. }
         | InstallError::NotAPackage { .. }
         | InstallError::NotAPackageDirectory { .. }
         | InstallError::NoPackageManifest { .. }

@@ -1,7 +1,7 @@
 //! What a command line adds to the requirements, and how the manifest says it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use vibe_core::formats::diagnostic::Position;
 use vibe_core::formats::manifest::{Dependency, DependencySource, GitReference, Manifest, Reading};
@@ -15,7 +15,7 @@ use crate::error::InstallError;
 use crate::git_sources::{id_in_repository, tagged_versions};
 use crate::planning::Planned;
 use crate::project::{OwnRequirements, Project};
-use crate::repositories::Repositories;
+use crate::repositories::{Repositories, reference_text};
 use crate::settings::Context;
 
 /// What a command line adds to the requirements.
@@ -55,12 +55,30 @@ pub(crate) struct Added {
     pub edits: BTreeMap<PackageId, Option<RequirementEdit>>,
     /// The packages that do not keep their locked version, since another one is asked for.
     pub released: Vec<PackageId>,
+    /// What the command line says of each package that it names.
+    asked: BTreeMap<PackageId, String>,
 }
 
 impl Added {
     /// The requirements to which something is added.
     fn requires(&mut self) -> &mut BTreeMap<PackageId, Dependency> {
         &mut self.own[self.nearest].requires
+    }
+
+    /// Notes that `text` of the command line asks for `id`.
+    ///
+    /// # Errors
+    /// Something else there asks for it too, so that one of the two would not count.
+    fn ask(&mut self, id: &PackageId, text: String) -> Result<(), InstallError> {
+        let first = self.asked.entry(id.clone()).or_insert_with(|| text.clone());
+        if *first == text {
+            return Ok(());
+        }
+        Err(InstallError::AskedTwice {
+            id: id.clone(),
+            first: first.clone(),
+            second: text,
+        })
     }
 }
 
@@ -85,6 +103,7 @@ pub(crate) fn added(
         nearest: project.nearest_index(),
         edits: BTreeMap::new(),
         released: Vec::new(),
+        asked: BTreeMap::new(),
     };
     for spec in &request.specs {
         match spec {
@@ -97,7 +116,10 @@ pub(crate) fn added(
                 add_git(&mut added, repositories, repository, reference)?;
             }
             Specifier::Package { id, constraint } => {
-                add_package(&mut added, id, constraint.as_ref(), request.exact)
+                if let Some(constraint) = constraint {
+                    added.ask(id, format!("{id}@{constraint}"))?;
+                }
+                add_package(&mut added, id, constraint.as_ref(), request.exact);
             }
             Specifier::Path(directory) => add_path(&mut added, context, project, directory)?,
         }
@@ -126,7 +148,7 @@ fn repository(
             url: url.clone(),
         });
     }
-    let directory = canonical_directory(&context.settings.directory.join(path))?;
+    let directory = named_directory(context, path)?;
     let seen_from = |from: &Path| seen_from(from, &directory).parse().map_err(url_error);
     Ok(Repository {
         stated: seen_from(&project.nearest().directory(&project.root))?,
@@ -184,6 +206,11 @@ fn add_git(
 ) -> Result<(), InstallError> {
     let id = id_in_repository(repositories, &repository.url, &reference)?;
     let url = repository.stated;
+    let text = match reference_text(&reference) {
+        Some(reference) => format!("{url} at {reference}"),
+        None => url.to_string(),
+    };
+    added.ask(&id, text)?;
     let source = DependencySource::Git {
         url: url.clone(),
         reference: reference.clone(),
@@ -257,7 +284,7 @@ fn add_path(
     project: &Project,
     directory: &str,
 ) -> Result<(), InstallError> {
-    let canonical = canonical_directory(&context.settings.directory.join(directory))?;
+    let canonical = named_directory(context, Path::new(directory))?;
     let manifest: Manifest = crate::manifests::read_manifest(&canonical)?;
     let Some(package) = manifest.package else {
         return Err(InstallError::NotAPackageDirectory { path: canonical });
@@ -266,6 +293,7 @@ fn add_path(
         true => directory.to_owned(),
         false => seen_from(&project.nearest().directory(&project.root), &canonical),
     };
+    added.ask(&package.id, format!("path:{path}"))?;
     let source = DependencySource::Path {
         path: path.clone(),
         constraint: None,
@@ -280,6 +308,12 @@ fn add_path(
         .edits
         .insert(package.id, Some(RequirementEdit::Path(path)));
     Ok(())
+}
+
+/// The directory `path` of the command line, canonical.
+fn named_directory(context: &Context<'_>, path: &Path) -> Result<PathBuf, InstallError> {
+    let path = context.settings.directory.join(path);
+    canonical_directory(&path).map_err(|source| InstallError::NoDirectory { path, source })
 }
 
 fn new_dependency(source: DependencySource) -> Dependency {

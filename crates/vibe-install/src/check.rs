@@ -95,11 +95,13 @@ impl OwnPackage {
             Some(named) => settings.directory.join(named),
             None => nearest_manifest(&settings.start)?,
         };
-        let path = directory.join(MANIFEST_NAME);
-        if stat_of(&path)?.is_none() {
+        let directory = canonical_directory(&directory).map_err(|source| {
+            let path = directory.clone();
+            InstallError::NoDirectory { path, source }
+        })?;
+        if stat_of(&directory.join(MANIFEST_NAME))?.is_none() {
             return Err(InstallError::NoPackageManifest { path: directory });
         }
-        let directory = canonical_directory(&directory)?;
         let (manifest, text) = read_manifest(&directory)?;
         let Some(package) = manifest.package.clone() else {
             return Err(InstallError::NotAPackageDirectory { path: directory });

@@ -58,6 +58,14 @@ pub enum InstallError {
         /// Where the search began.
         start: PathBuf,
     },
+    /// A directory of the command line that is not there.
+    #[error("there is no directory {}", shown(path))]
+    NoDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: FsError,
+    },
     /// A package, not a project.
     #[error("{} is a package, not a project", shown(path))]
     PackageIsNoProject {
@@ -390,6 +398,16 @@ pub enum InstallError {
         /// The first source.
         first: String,
         /// The second.
+        second: String,
+    },
+    /// The command line asks for one id in two ways.
+    #[error("{id} is asked for in two ways: {first}, and {second}")]
+    AskedTwice {
+        /// The package.
+        id: PackageId,
+        /// What is asked for first.
+        first: String,
+        /// What is asked for then.
         second: String,
     },
     /// A source directory without `[package]`.

@@ -17,6 +17,7 @@ pub(super) fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::NoProject { .. } | InstallError::NoStart { .. } => ("no-project", USAGE),
         InstallError::ForeignProject { .. } => ("foreign-project", USAGE),
         InstallError::PackageIsNoProject { .. } => ("package-is-no-project", USAGE),
+        InstallError::NoDirectory { .. } => ("no-directory", USAGE),
         InstallError::Workspace(_) => ("workspace", USAGE),
         InstallError::ReadManifest { source } => ("read-manifest", read_code(source, USAGE)),
         InstallError::Manifest { .. } => ("manifest", USAGE),
@@ -50,6 +51,7 @@ pub(super) fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::NotInRegistries { .. } => ("not-in-registries", FAILED),
         InstallError::PathSource { .. } => ("path-source", FAILED),
         InstallError::TwoSources { .. } => ("two-sources", USAGE),
+        InstallError::AskedTwice { .. } => ("asked-twice", USAGE),
         InstallError::NotAPackage { .. }
         | InstallError::NotAPackageDirectory { .. }
         | InstallError::NoPackageManifest { .. }

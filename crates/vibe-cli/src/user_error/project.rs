@@ -17,6 +17,9 @@ pub(super) fn hint(error: &InstallError, paste: &Paste) -> Option<String> {
             "start a project of your own: {}; or name that directory with --project, if you trust it",
             paste.line(&["init"])
         )),
+        InstallError::NoDirectory { .. } => Some(
+            "name one that is there; a relative path begins at the working directory".to_owned(),
+        ),
         InstallError::PackageIsNoProject {
             workspace: Some(workspace),
             ..

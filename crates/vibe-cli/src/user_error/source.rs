@@ -25,6 +25,7 @@ pub(super) fn hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::PathSource { id, .. } => {
             Some(format!("correct the path of {id} in vibe.toml"))
         }
+        InstallError::AskedTwice { .. } => Some("name it once".to_owned()),
         InstallError::TwoSources { .. } => Some(
             "keep one of them, or choose one for everybody with an `[[override]]` in the project's \
              vibe.toml"
