@@ -690,3 +690,21 @@ fn a_quiet_run_says_nothing_of_it() {
     let ran: Run = vibe(&world, &["install", "--quiet"]).expect(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
 }
+
+#[test]
+fn an_agent_program_that_nobody_knows_is_told_with_the_one_that_was_meant() {
+    let world = three();
+    let chosen = |names: &str| {
+        let manifest = world.read("vibe.toml");
+        let rest = &manifest[manifest.find("[requires").unwrap()..];
+        let text = format!("[project]\nname = \"world\"\nharnesses = [{names}]\n\n{rest}");
+        world.write("vibe.toml", &text);
+        vibe(&world, &["install"]).expect(0).stderr
+    };
+    let told = chosen("\"gemini\", \"claude-cod\", \"codex\"");
+    insta::assert_snapshot!(told, @r"
+    warning: vibe.toml: `harnesses` names `gemini`, an agent program that vibe does not know; did you mean `gemini-cli`?
+    warning: vibe.toml: `harnesses` names `claude-cod`, an agent program that vibe does not know; did you mean `claude-code`?
+    ");
+    assert_eq!(chosen("\"claude-code\", \"gemini-cli\""), "");
+}

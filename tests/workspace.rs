@@ -798,3 +798,25 @@ mod struck {
         assert!(!world.read("packages/app/vibe.toml").contains(LINT));
     }
 }
+
+#[test]
+fn members_that_are_missing_or_there_twice_are_told() {
+    let world = workspace();
+    root(
+        &world,
+        "members = [\"packages/*\", \"package/*\", \"apps/**\"]\n",
+    );
+    member(&world, "packages/tool-two", TOOL);
+    let told = vibe(&world, &["install"]).expect(0).stderr;
+    insta::assert_snapshot!(told, @r"
+    warning: vibe.toml: no directory with a vibe.toml matches `package/*` of `members`
+    warning: vibe.toml: no directory with a vibe.toml matches `apps/**` of `members`
+    warning: packages/tool/vibe.toml and packages/tool-two/vibe.toml are both of org.example/tool
+    ");
+    std::fs::remove_dir_all(place(&world, "packages/tool-two")).unwrap();
+    root(
+        &world,
+        "members = [\"packages/*\", \".\", \"packages/app\"]\n",
+    );
+    assert_eq!(vibe(&world, &["install"]).expect(0).stderr, "");
+}

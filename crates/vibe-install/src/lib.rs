@@ -27,6 +27,7 @@ mod item_list;
 mod look;
 mod manifests;
 mod moves;
+mod oddities;
 mod opening;
 mod outdated;
 mod overrides;

@@ -12,6 +12,7 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 use vibe_slot::{SlotError, in_place, state_file};
 
 use crate::error::InstallError;
+use crate::oddities::warn_of_oddities;
 use crate::planning::Planned;
 use crate::project::Project;
 use crate::report::{PackageSummary, PhaseSummary, link_mode_name};
@@ -138,6 +139,7 @@ pub(crate) fn warn_of_manifests(
             context.observer.observe(&Event::Warning(text));
         }
     }
+    warn_of_oddities(project, context.observer);
     tell_left_over(project, context.observer)
 }
 

@@ -52,6 +52,22 @@ pub struct Entrance {
     pub imports: bool,
 }
 
+/// The agent programs that `harnesses` in a manifest may name.
+pub const HARNESSES: [&str; 12] = [
+    "claude-code",
+    "codex",
+    "gemini-cli",
+    "cursor",
+    "copilot",
+    "opencode",
+    "windsurf",
+    "kiro",
+    "factory",
+    "qwen",
+    "mistral-vibe",
+    "universal",
+];
+
 /// The files with a block. The first is written wherever there is boot text; the others where they
 /// are there or their harness is chosen.
 pub const ENTRANCES: [Entrance; 3] = [
