@@ -73,6 +73,25 @@ fn a_merge_conflict_is_named_with_its_line_and_the_file_stays() {
 }
 
 #[test]
+fn a_merge_conflict_in_another_file_that_is_committed_is_named_likewise() {
+    for (file, command) in [
+        ("vibedeps/.projections.toml", "verify"),
+        ("vibedeps/org.example.lint/2.1.0/.vibe-slot.toml", "list"),
+    ] {
+        let world = installed();
+        let path = world.project().join(file);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|_| "schema = 1\n".to_owned());
+        let line = text.lines().count() + 1;
+        let conflict = "<<<<<<< ours\n=======\n>>>>>>> theirs\n";
+        world.write(file, &format!("{text}{conflict}"));
+        let place = format!("{file}:{line}:1");
+        let told = format!("merge conflict at line {line}");
+        let hint = "hint: resolve it by taking either side, then run `vibe install`";
+        refused(&world, &[command], 3, &[&place, &told, hint]);
+    }
+}
+
+#[test]
 fn a_lock_that_was_cut_or_is_empty_is_refused_and_stays() {
     let world = installed();
     let whole = world.read("vibe.lock");

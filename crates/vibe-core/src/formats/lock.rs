@@ -95,8 +95,6 @@ pub enum LockError {
 
 /// The first line of a lock.
 const HEADER: &str = "# Written by vibe. Commit this file; do not edit it.\n";
-/// How the lines begin that git leaves where it could not merge.
-const CONFLICT_MARKERS: [&str; 3] = ["<<<<<<<", "=======", ">>>>>>>"];
 /// How a `ref` may begin.
 const REFERENCE_KINDS: [&str; 4] = ["tag:", "branch:", "rev:", "range:"];
 /// How the key of an install hook that is a command begins.
@@ -206,8 +204,7 @@ impl Lock {
     /// # Errors
     /// A newer version than [`LOCK_VERSION`], or the first rule that the text breaks.
     pub fn parse(text: &str) -> Result<Self, LockError> {
-        let (found, table) = typed::document(text, "version")
-            .map_err(|error| merge_conflict(text).unwrap_or(error))?;
+        let (found, table) = typed::document(text, "version")?;
         if found > LOCK_VERSION {
             return Err(LockError::Newer { found });
         }
@@ -245,18 +242,6 @@ impl Lock {
             .ok()
             .map(|index| &self.packages[index])
     }
-}
-
-/// The first line that a merge left behind, if one is there.
-fn merge_conflict(text: &str) -> Option<Diagnostic> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let index = lines
-        .iter()
-        .position(|line| CONFLICT_MARKERS.iter().any(|mark| line.starts_with(mark)))?;
-    let offset = lines[..index].iter().map(|line| line.len()).sum();
-    let message = format!("merge conflict at line {}", index + 1);
-    let hint = "resolve it by taking either side, then run `vibe install`";
-    Some(Diagnostic::at(text, offset, message).hint(hint))
 }
 
 fn locked_package(text: &str, table: PackageTable) -> Result<LockedPackage, Diagnostic> {

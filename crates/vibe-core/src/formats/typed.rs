@@ -16,12 +16,20 @@ use crate::text::{escape, shorten};
 use crate::tree::TreeRow;
 use crate::version::{Version, parse_version};
 
+/// How the lines begin that git leaves where it could not merge.
+const CONFLICT_MARKERS: [&str; 3] = ["<<<<<<<", "=======", ">>>>>>>"];
+
 /// Takes `text` apart and reads its schema number, the value of `key`, looking at nothing else: a
-/// text of a newer schema may have any shape. What is left of the document comes with it.
+/// text of a newer schema may have any shape. What is left of the document comes with it. Where a
+/// merge left its lines, they are what is wrong.
 pub(super) fn document<'t>(
     text: &'t str,
     key: &str,
 ) -> Result<(u64, Spanned<DeTable<'t>>), Diagnostic> {
+    numbered(text, key).map_err(|error| merge_conflict(text).unwrap_or(error))
+}
+
+fn numbered<'t>(text: &'t str, key: &str) -> Result<(u64, Spanned<DeTable<'t>>), Diagnostic> {
     let mut table = DeTable::parse(text).map_err(|error| diagnostic(text, &error))?;
     let value = table
         .get_mut()
@@ -31,6 +39,18 @@ pub(super) fn document<'t>(
     let schema = u64::deserialize(ValueDeserializer::from(value))
         .map_err(|_| Diagnostic::at(text, offset, format!("`{key}` has to be a whole number")))?;
     Ok((schema, table))
+}
+
+/// The first line that a merge left behind, if one is there.
+fn merge_conflict(text: &str) -> Option<Diagnostic> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let index = lines
+        .iter()
+        .position(|line| CONFLICT_MARKERS.iter().any(|mark| line.starts_with(mark)))?;
+    let offset = lines[..index].iter().map(|line| line.len()).sum();
+    let message = format!("merge conflict at line {}", index + 1);
+    let hint = "resolve it by taking either side, then run `vibe install`";
+    Some(Diagnostic::at(text, offset, message).hint(hint))
 }
 
 /// Reads the document that [`document`] left of `text`.
