@@ -123,8 +123,10 @@ fn a_directory_that_is_no_package_is_refused_by_name() {
     let world = World::new();
     let absent = vibe(&world, &["check", "../absent"]).expect(2);
     insta::assert_snapshot!(redacted(&world, &absent.stderr), @r"
-    error: [world]/project/../absent has no vibe.toml, so it holds no package
-    hint: make it a package: vibe init --package [world]/project/../absent
+    error: there is no directory [world]/project/../absent
+      could not find [world]/project/../absent
+      No such file or directory (os error 2)
+    hint: name one that is there; a relative path begins at the working directory
     ");
     vibe(&world, &["init"]).expect(0);
     let project = vibe(&world, &["check"]).expect(2);

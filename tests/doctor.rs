@@ -120,7 +120,7 @@ fn hooks_that_are_due_are_a_warning() {
     let world = with_hook(Phase::PostInstall, "exit 3\n");
     vibe(&world, &["install"]).expect(5);
     let ran = doctor(&world).expect(0);
-    let place = "org.example.lint/1.0.0";
+    let place = "org.example/lint 1.0.0";
     check(&ran, "project", "install hooks", "warning", place);
 }
 

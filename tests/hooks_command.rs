@@ -1,6 +1,6 @@
 //! `vibe hooks`: where install hooks stand, what they printed, and running them now.
 
-use crate::support::{read, redacted, slot, vibe};
+use crate::support::{read, redacted, slot, vibe, with_hook};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -259,7 +259,7 @@ fn a_settled_hook_that_is_killed_when_run_again_is_owed() {
     killed_in_hook(&world, &["hooks", "run", LINT, "--phase", "post-install"]);
     vibe(&world, &["verify"])
         .expect(5)
-        .stdout_has("the post-install script of org.example.lint/1.0.0 is owed");
+        .stdout_has("! org.example/lint  the post-install script is owed");
     vibe(&world, &["install"])
         .expect(0)
         .stdout_has("ran 1 install hook");
@@ -308,4 +308,16 @@ fn a_hook_whose_source_changed_or_whose_slot_is_gone_is_listed_as_one_that_runs(
     vibe(&world, &list)
         .expect(0)
         .stdout_has("next    runs: it has not run on this machine yet");
+}
+
+#[test]
+fn a_phase_that_a_package_does_not_declare_cannot_be_run() {
+    let world = with_hook(Phase::PostInstall, "echo hi\n");
+    vibe(&world, &["install"]).expect(0);
+    let asked = ["hooks", "run", LINT, "--phase", "pre-install"];
+    let run = vibe(&world, &asked).expect(1);
+    insta::assert_snapshot!(run.stderr, @r"
+    error: org.example/lint declares no pre-install script
+    hint: see which it declares: vibe hooks list org.example/lint
+    ");
 }

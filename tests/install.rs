@@ -113,3 +113,27 @@ fn a_directory_that_is_not_there_is_named_with_what_to_do() {
         &["not a directory", "hint: name one"],
     );
 }
+
+#[test]
+fn a_version_that_only_a_later_registry_has_is_told_with_how_to_take_it() {
+    let world = World::new();
+    PackageBuilder::new("org.example/lint", "1.0.0").publish(&world.registry());
+    let later = world.root().join("later");
+    PackageBuilder::new("org.example/lint", "2.0.0").publish(&later);
+    world.require(&[("org.example/lint", "^2")]);
+    let manifest = world.read("vibe.toml");
+    let both = format!("{manifest}\n[[registry]]\nname = \"later\"\nurl = \"../later\"\n");
+    world.write("vibe.toml", &both);
+    let run = refused(&world, &["install"], 1, &[]);
+    insta::assert_snapshot!(redacted(&world, &run.stderr), @r#"
+    error: no version of org.example/lint satisfies ^2
+      world (yours) requires org.example/lint ^2
+      the versions there are: 1.0.0
+      org.example/lint comes from the registry `local`, the first that has it
+    hint: in vibe.toml, require a version that there is, as `^1.0.0` does
+    hint: the registry `later` has 2.0.0: to take it from there, require it in vibe.toml with `registry = "later"`
+    "#);
+    let asked = both.replace("\"^2\"", "{ version = \"^2\", registry = \"later\" }");
+    world.write("vibe.toml", &asked);
+    vibe(&world, &["install"]).expect(0);
+}

@@ -40,8 +40,8 @@ fn a_run_is_shown_with_its_plan_and_its_hooks() {
     took     [time]
     outcome  done
     plan:
-        place org.example.lint/1.0.0 (2 files): new in this project
-        run the post-install script of org.example.lint/1.0.0 (hooks/post-install.sh, sha256:[digest]): install
+        place org.example/lint 1.0.0 (2 files): new in this project
+        run the post-install script of org.example/lint 1.0.0 (hooks/post-install.sh, sha256:[digest]): install
     install hooks:
         org.example/lint 1.0.0  post-install  hooks/post-install.sh  ok  [time]  org.example.lint.post-install.log
     variables that install hooks did not get:

@@ -363,7 +363,7 @@ fn a_fresh_clone_is_not_prepared_until_install_has_run_there() {
     verify_says(
         &world,
         5,
-        &["org.example.hooked/1.0.0", "not prepared on this machine"],
+        &["! org.example/hooked  it has install hooks and is not prepared on this machine"],
     );
     vibe(&world, &["install"]).expect(0);
     assert_eq!(
@@ -382,14 +382,14 @@ fn an_owed_hook_is_a_finding_and_a_held_one_a_note() {
     verify_says(
         &world,
         5,
-        &["post-install script of org.example.hooked/1.0.0 is owed"],
+        &["org.example/hooked  the post-install script is owed"],
     );
     let held = hooked(COUNT);
     vibe(&held, &["install", "--no-hooks"]).expect(0);
     verify_says(
         &held,
         0,
-        &["post-install script of org.example.hooked/1.0.0 was skipped"],
+        &["post-install script of org.example/hooked 1.0.0 was skipped"],
     );
 }
 

@@ -10,6 +10,7 @@ mod publishing;
 mod run;
 mod source;
 mod store;
+mod system;
 #[cfg(test)]
 mod testing;
 mod unsolved;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use vibe_core::formats::diagnostic::{Diagnostic, Position};
 use vibe_core::formats::lock::LockError;
+use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::formats::record::RecordError;
 use vibe_install::{Guard, HookRecord, InstallError, PublishingError};
 
@@ -119,10 +121,13 @@ impl UserError {
     pub(crate) fn of(error: &InstallError, paste: &Paste) -> Self {
         let (kind, exit_code) = kind::classify(error);
         let mut found = Self::new(kind, exit_code, error.to_string());
-        found.hints = match is_disk_full(error) {
+        found.hints = match system::is_disk_full(error) {
             true => vec![format!("make room on that file system, then {AGAIN}")],
             false => hints(error, paste),
         };
+        if found.hints.is_empty() {
+            found.hints.extend(system::hint(error));
+        }
         match diagnostic(error) {
             Some((path, diagnostic)) => found = found.at(&path, diagnostic),
             None => found.causes = causes(error),
@@ -160,6 +165,9 @@ fn diagnostic(error: &InstallError) -> Option<(PathBuf, &Diagnostic)> {
             let directory = Path::new("vibedeps").join(slot.directory());
             Some((directory.join(".vibe-slot.toml"), diagnostic))
         }
+        InstallError::Projections {
+            source: ProjectionsError::Malformed(diagnostic),
+        } => Some((PathBuf::from("vibedeps/.projections.toml"), diagnostic)),
         _ => None,
     }
 }
@@ -285,6 +293,7 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         InstallError::Publishing(error) => return publishing::hints(error),
         InstallError::Selection { .. }
         | InstallError::Script { .. }
+        | InstallError::NoSuchHook { .. }
         | InstallError::PreInstall { .. }
         | InstallError::PathTooLong { .. }
         | InstallError::Record { .. }
@@ -307,20 +316,6 @@ fn hints(error: &InstallError, paste: &Paste) -> Vec<String> {
         | InstallError::Fs(_) => None,
     };
     hint.into_iter().collect()
-}
-
-/// Whether nothing is wrong but that a file system, or the user's part of it, is full.
-fn is_disk_full(error: &InstallError) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let failure = cause.downcast_ref::<std::io::Error>();
-        if failure.is_some_and(|failure| matches!(failure.kind(), StorageFull | QuotaExceeded)) {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
 }
 
 #[cfg(test)]
@@ -432,6 +427,7 @@ mod tests {
                 trouble: Trouble::Unknown {
                     package: id("org.example/lnit"),
                 },
+                passed_over: None,
             }),
             known: vec![id("org.example/lint")],
         };

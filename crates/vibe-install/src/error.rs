@@ -613,6 +613,14 @@ pub enum InstallError {
         /// Why.
         source: ReadError,
     },
+    /// A phase was asked for of which the package has no hook.
+    #[error("{id} declares no {phase} script")]
+    NoSuchHook {
+        /// The package.
+        id: PackageId,
+        /// The phase.
+        phase: Phase,
+    },
     /// A hook script is malformed.
     #[error("the {phase} script of {id} {version} cannot run")]
     Script {

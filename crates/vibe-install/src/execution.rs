@@ -428,7 +428,7 @@ impl<'a> Execution<'a> {
 
     fn set_record_aside(&self, slot: &SlotName) -> Result<(), InstallError> {
         let kept = vibe_slot::record::set_aside(&self.project.layout, slot)?;
-        let text = format!("{slot}: the unusable slot record was kept as {kept}");
+        let text = format!("vibedeps/{slot}: the unusable slot record was kept as {kept}");
         self.context.observer.observe(&Event::Note(text));
         Ok(())
     }

@@ -83,6 +83,12 @@ pub fn hooks_run(
         _ => prepare_slot(project, target, &state, &options)?,
     };
     let hooks = package.fetched.as_ref().map_or(&[][..], |f| &f.hooks);
+    if let Some(phase) = request.phase
+        && !hooks.iter().any(|hook| hook.phase == phase)
+    {
+        let id = request.package.clone();
+        return Err(InstallError::NoSuchHook { id, phase });
+    }
     let steps = due(&slot, hooks, row.phases(), request, gate.decision());
     if steps.is_empty() {
         return Ok(RunReport {

@@ -88,7 +88,7 @@ pub use settings::{Context, Nobody, Questions, Settings, WantedLinkMode, limit_j
 pub use show::{BootSummary, DeclaredHook, ShowReport, show};
 pub use tree::{TreeReport, TreeRequest, TreeRoot, tree};
 pub use uninstall::{UninstallRequest, uninstall};
-pub use unsolved::{Asked, Trouble, Unsolved};
+pub use unsolved::{Asked, PassedOver, Trouble, Unsolved};
 pub use update::{UpdateRequest, update};
 pub use verify::verify;
 pub use vibe_fetch::{FetchError, PublishError};

@@ -216,21 +216,22 @@ fn end_leftover_hooks(context: &Context<'_>, project: &Project) -> Result<(), In
         let Some(process) = &running.process else {
             continue;
         };
+        let title = slot.title();
         let same_boot = placed_in.is_none() || *placed_in == boot;
         let text = match end_leftover_group(process, same_boot) {
             Leftover::Gone => continue,
             Leftover::Ended(processes) => format!(
-                "ended {} of the {} script of {slot}, left by a run that was killed",
+                "ended {} of the {} script of {title}, left by a run that was killed",
                 count(processes.len(), "process", "processes"),
                 running.phase
             ),
             Leftover::Survived(processes) => format!(
-                "{} of the {} script of {slot} could not be ended",
+                "{} of the {} script of {title} could not be ended",
                 count(processes.len(), "process", "processes"),
                 running.phase
             ),
             Leftover::Unknown => format!(
-                "the {} script of {slot} may still run as process {}: this system does not tell",
+                "the {} script of {title} may still run as process {}: this system does not tell",
                 running.phase, process.pid
             ),
         };

@@ -330,10 +330,13 @@ fn same_kind(one: &LockedSource, other: &LockedSource) -> bool {
 
 fn resolve_error(error: ResolveError<InstallError>, sources: &Sources) -> InstallError {
     match Unsolved::of(error) {
-        Ok(unsolved) => InstallError::Resolve {
-            known: sources.known_packages(),
-            error: Box::new(unsolved),
-        },
+        Ok(mut unsolved) => {
+            sources.tell_origin(&mut unsolved);
+            InstallError::Resolve {
+                known: sources.known_packages(),
+                error: Box::new(unsolved),
+            }
+        }
         Err(error) => error,
     }
 }

@@ -16,6 +16,7 @@ use vibe_core::formats::manifest::{
     Dependency, DependencySource, GitReference, MANIFEST_NAME, Manifest, Reading,
 };
 use vibe_core::limits::MANIFEST_BYTES;
+use vibe_core::text::escape;
 use vibe_core::{Constraint, Index, PackageId, RelPath, Requirements, Version};
 use vibe_fs::canonical_directory;
 use vibe_resolver::lock_check::{LocalPackage, Wanted, WantedGit};
@@ -28,6 +29,7 @@ use crate::manifests::{conflicts, constraint_of, parse_manifest, read_manifest, 
 use crate::project::{OwnRequirements, Project};
 use crate::repositories::Repositories;
 use crate::target::Origin;
+use crate::unsolved::{Trouble, Unsolved};
 use crate::workspace::WorkspaceError;
 
 use claim::{
@@ -282,6 +284,42 @@ impl<'a> Sources<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Says in `unsolved` where the versions that it speaks of come from, if that could be another
+    /// place, and which registry has others. No network is asked for that.
+    pub(crate) fn tell_origin(&self, unsolved: &mut Unsolved) {
+        let Some(id) = unsolved.trouble.of_versions() else {
+            return;
+        };
+        if let Some(source) = self.named_source(id) {
+            let fact = format!("{id} comes from {source}");
+            unsolved.facts.push(fact);
+            return;
+        }
+        let Ok(Some(from)) = self.registry_of(id) else {
+            return;
+        };
+        if self.registries.len() < 2 {
+            return;
+        }
+        let why = match self.pinned(id) {
+            Some(_) => "which vibe.toml asks for",
+            None => "the first that has it",
+        };
+        let fact = format!(
+            "{id} comes from the registry `{}`, {why}",
+            escape(&from.name)
+        );
+        let others = self
+            .registries
+            .iter()
+            .filter(|other| other.name != from.name);
+        if let Trouble::NoVersion { constraint, .. } = &unsolved.trouble {
+            let has = |other: &NamedRegistry| other.passed_over(id, constraint);
+            unsolved.passed_over = others.filter_map(has).next();
+        }
+        unsolved.facts.push(fact);
     }
 
     /// The url of the registry that the project asks for by name.

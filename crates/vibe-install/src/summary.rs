@@ -175,7 +175,7 @@ pub(crate) fn tell_notes(context: &Context<'_>, planned: &Planned, gate: &Gate) 
     }
     for (slot, path) in &planned.edited {
         warn(format!(
-            "{slot}/{path} was edited and is no longer in the package: it stays"
+            "vibedeps/{slot}/{path} was edited and is no longer in the package: it stays"
         ));
     }
     for stray in &planned.strays {

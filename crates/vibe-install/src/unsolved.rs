@@ -16,6 +16,17 @@ pub struct Unsolved {
     pub facts: Vec<String>,
     /// What kind of trouble it is.
     pub trouble: Trouble,
+    /// A registry that has the package too, and does not count.
+    pub passed_over: Option<PassedOver>,
+}
+
+/// A registry that has what is asked for, behind the one that the package comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PassedOver {
+    /// Its name.
+    pub registry: String,
+    /// The newest version there that satisfies the requirement.
+    pub version: Version,
 }
 
 /// What keeps the requirements from being satisfied.
@@ -30,6 +41,8 @@ pub enum Trouble {
     NoVersion {
         /// The package.
         package: PackageId,
+        /// The requirement.
+        constraint: Constraint,
         /// Who requires it so; absent: the project itself.
         required_by: Option<(PackageId, Version)>,
         /// The manifest of the project that leads there, relative to the root.
@@ -59,6 +72,16 @@ pub struct Asked {
     pub constraint: Constraint,
 }
 
+impl Trouble {
+    /// The package of which there is a version, and none that fits.
+    pub(crate) fn of_versions(&self) -> Option<&PackageId> {
+        match self {
+            Trouble::Unknown { .. } => None,
+            Trouble::NoVersion { package, .. } | Trouble::Conflict { package, .. } => Some(package),
+        }
+    }
+}
+
 impl Unsolved {
     /// What is told of `error`; gives it back if there it is the sources that failed.
     pub(crate) fn of<E: std::error::Error>(error: ResolveError<E>) -> Result<Self, E> {
@@ -82,6 +105,7 @@ impl Unsolved {
             headline,
             facts: facts.collect(),
             trouble,
+            passed_over: None,
         })
     }
 }
@@ -96,6 +120,7 @@ fn no_version(mut chain: Chain, available: &[Version]) -> Trouble {
         manifest: manifest_of(&chain),
         required_by: chain.steps.pop().map(|step| (step.package, step.version)),
         package: chain.package,
+        constraint: chain.constraint,
         newest: highest(false),
         prerelease: highest(true),
     }
@@ -205,6 +230,7 @@ mod tests {
             };
             let expected = Trouble::NoVersion {
                 package: id("a.b/z"),
+                constraint: "^9".parse().unwrap(),
                 required_by: by,
                 manifest: "vibe.toml".to_owned(),
                 newest: newest.map(version),

@@ -210,8 +210,7 @@ impl<'a> Look<'a> {
 
     /// Its hooks have not run on this machine.
     fn find_unprepared(&mut self) {
-        let slot = &self.slot;
-        let text = format!("{slot} has install hooks and is not prepared on this machine");
+        let text = "it has install hooks and is not prepared on this machine".to_owned();
         self.find(FindingKind::Hooks, text);
     }
 }
@@ -247,13 +246,14 @@ fn look_at<'a>(
         }
     };
     if locked.tree.is_some_and(|tree| tree != record.tree.id()) {
-        let text = format!("the slot record of {slot} is of another tree than vibe.lock says");
+        let text =
+            format!("the slot record of vibedeps/{slot} is of another tree than vibe.lock says");
         look.find(FindingKind::Record, text);
     }
     if let (Some(_), Some(package)) = (locked.tree, vouched(project, &slot, &record)?) {
         let scripts = scripts_of(package.hooks.scripts.values(), &record.tree);
         if !names_scripts(locked, &scripts) {
-            let text = format!("vibe.lock names other install hooks of {slot} than it has");
+            let text = format!("vibe.lock names other install hooks than vibedeps/{slot} has");
             look.find(FindingKind::Integrity, text);
         }
     }
@@ -399,12 +399,13 @@ fn look_at_phases(phases: Option<&BTreeMap<Phase, PhaseState>>, look: &mut Look<
         match state {
             PhaseState::Done => {}
             PhaseState::Owed => {
-                let text = format!("the {phase} script of {slot} is owed");
+                let text = format!("the {phase} script is owed");
                 look.find(FindingKind::Hooks, text);
             }
             PhaseState::Skipped | PhaseState::Declined => {
                 look.notes.push(format!(
-                    "the {phase} script of {slot} was {}",
+                    "the {phase} script of {} was {}",
+                    slot.title(),
                     state.as_str()
                 ));
             }

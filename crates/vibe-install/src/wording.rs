@@ -21,19 +21,19 @@ pub fn step_line(step: &Step) -> Option<String> {
     match step {
         Step::Place(step) => Some(format!(
             "place {} ({} files): {}",
-            step.slot,
+            step.slot.title(),
             step.files,
             reason(&step.because)
         )),
         Step::Refresh(step) => Some(format!(
             "refresh {} ({} changes): {}",
-            step.slot,
+            step.slot.title(),
             step.changes.len(),
             reason(&step.because)
         )),
         Step::CheckOut(step) => Some(format!(
             "check out {} at {}: {}",
-            step.slot,
+            step.slot.title(),
             step.commit,
             reason(&step.because)
         )),
@@ -47,16 +47,17 @@ pub fn step_line(step: &Step) -> Option<String> {
             Some(format!(
                 "{decision} the {} script of {} ({}, sha256:{}): {}",
                 step.phase,
-                step.slot,
+                step.slot.title(),
                 step.script,
                 step.sha256,
                 step.because.as_str()
             ))
         }
-        Step::Remove(step) => Some(format!("remove {}: nothing needs it", step.slot)),
-        Step::RemoveClone(step) => {
-            Some(format!("remove the clone {}: nothing needs it", step.slot))
-        }
+        Step::Remove(step) => Some(format!("remove {}: nothing needs it", step.slot.title())),
+        Step::RemoveClone(step) => Some(format!(
+            "remove the clone {}: nothing needs it",
+            step.slot.title()
+        )),
     }
 }
 

@@ -82,6 +82,7 @@ pub(super) fn classify(error: &InstallError) -> (&'static str, u8) {
         InstallError::Selection { .. } => ("hook-selection", FAILED),
         InstallError::ReadScript { .. } => ("read-script", FAILED),
         InstallError::Script { .. } => ("hook-script", FAILED),
+        InstallError::NoSuchHook { .. } => ("no-such-hook", FAILED),
         InstallError::PathTooLong { .. } => ("path-too-long", FAILED),
         InstallError::Record { .. } | InstallError::RecordType { .. } => ("record", INTEGRITY),
         InstallError::NotPlaced { .. } => ("not-placed", FAILED),
@@ -188,7 +189,7 @@ mod tests {
         let gone = FsError::new("find", Path::new("/r"), ErrorKind::NotFound.into());
         check(&fetch(gone.into()), "fetch", 1, "`url`");
         let closed = FsError::new("read", Path::new("/r"), ErrorKind::PermissionDenied.into());
-        check(&fetch(closed.into()), "fetch", 1, "");
+        check(&fetch(closed.into()), "fetch", 1, "`ls -ld`");
         let (path, kind) = (PathBuf::from("/r"), EntryKind::File);
         let file = FetchError::NotADirectory { path, kind };
         check(&fetch(file), "fetch", 1, "`url`");

@@ -15,6 +15,10 @@ pub(super) fn hint(error: &InstallError, paste: &Paste) -> Option<String> {
         InstallError::Selection { id, .. } | InstallError::Script { id, .. } => Some(format!(
             "it has to be corrected in the package; until then, require another version of {id}"
         )),
+        InstallError::NoSuchHook { id, .. } => Some(format!(
+            "see which it declares: {}",
+            paste.line(&["hooks", "list", id.as_str()])
+        )),
         InstallError::PreInstall { hook, .. } => Some(hook_hint(hook, paste)),
         InstallError::PathTooLong { .. } => {
             Some("move the project to a directory with a shorter path".to_owned())

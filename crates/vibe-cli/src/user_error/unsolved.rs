@@ -1,6 +1,7 @@
 //! What helps where the requirements have no solution.
 
 use vibe_core::formats::manifest::MANIFEST_NAME;
+use vibe_core::text::escape;
 use vibe_core::{PackageId, Version};
 use vibe_install::{Asked, Trouble, Unsolved};
 
@@ -12,6 +13,20 @@ const REQUIREMENTS_SHOWN: usize = 6;
 
 /// What the user can do, the likeliest first. `known` are the packages of the registries.
 pub(crate) fn hints(error: &Unsolved, known: &[PackageId], paste: &Paste) -> Vec<String> {
+    let mut hints = of_trouble(error, known, paste);
+    hints.extend(error.passed_over.as_ref().map(|other| {
+        format!(
+            "the registry `{}` has {}: to take it from there, require it in vibe.toml with \
+             `registry = \"{}\"`",
+            escape(&other.registry),
+            other.version,
+            escape(&other.registry)
+        )
+    }));
+    hints
+}
+
+fn of_trouble(error: &Unsolved, known: &[PackageId], paste: &Paste) -> Vec<String> {
     match &error.trouble {
         Trouble::Unknown { package } => unknown(package, known, paste),
         Trouble::NoVersion {
@@ -92,6 +107,7 @@ mod tests {
             headline: String::new(),
             facts: Vec::new(),
             trouble,
+            passed_over: None,
         };
         let known = [id("org.example/lint")];
         let found = hints(&error, &known, &Paste::default());
@@ -118,6 +134,7 @@ mod tests {
             let version = |text: &str| text.parse().unwrap();
             Trouble::NoVersion {
                 package: id("a.b/c"),
+                constraint: "^9".parse().unwrap(),
                 required_by: by.map(|by| (id(by), version("1.0.0"))),
                 manifest: "vibe.toml".to_owned(),
                 newest: newest.map(version),

@@ -174,7 +174,7 @@ fn state(group: &mut Group, project: &Project) {
     let owed = slots
         .chain(clones)
         .filter(|(_, phases)| phases.values().any(|state| *state == PhaseState::Owed));
-    let owed: Vec<String> = owed.map(|(slot, _)| slot.to_string()).collect();
+    let owed: Vec<String> = owed.map(|(slot, _)| slot.title()).collect();
     match owed.is_empty() {
         true => group.ok(NAME, "none is due"),
         false => group.warning(

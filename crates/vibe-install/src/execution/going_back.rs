@@ -70,7 +70,9 @@ impl Execution<'_> {
                 continue;
             };
             not_undone.extend(restored.not_undone.iter().map(|path| {
-                format!("{slot}/{path} is not payload and was changed; it stays as it is now")
+                format!(
+                    "vibedeps/{slot}/{path} is not payload and was changed; it stays as it is now"
+                )
             }));
             match restored.row {
                 Some(row) => self.state.slots.insert(slot, row),

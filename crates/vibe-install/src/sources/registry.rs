@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use vibe_core::formats::lock::LockedSource;
-use vibe_core::{PackageId, RemoteUrl, Version};
+use vibe_core::{Constraint, PackageId, RemoteUrl, Version};
 use vibe_fetch::DirectoryRegistry;
 
 use super::Location;
@@ -11,6 +11,7 @@ use crate::error::InstallError;
 use crate::git_sources::GitSources;
 use crate::project::Project;
 use crate::target::{GitOrigin, Origin};
+use crate::unsolved::PassedOver;
 
 #[derive(Debug)]
 pub(super) struct NamedRegistry {
@@ -77,6 +78,27 @@ impl NamedRegistry {
                 version: version.clone(),
             }),
         }
+    }
+}
+
+impl NamedRegistry {
+    /// What it has of `id` as `constraint` asks for it. Only directories are looked at.
+    pub(super) fn passed_over(
+        &self,
+        id: &PackageId,
+        constraint: &Constraint,
+    ) -> Option<PassedOver> {
+        let RegistryKind::Directory(directory) = &self.kind else {
+            return None;
+        };
+        let versions = directory.versions(id).ok()?.into_iter();
+        let version = versions
+            .filter(|version| constraint.matches(version))
+            .max()?;
+        Some(PassedOver {
+            registry: self.name.clone(),
+            version,
+        })
     }
 }
 
