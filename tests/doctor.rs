@@ -192,6 +192,18 @@ fn places_that_cannot_be_written_are_named() {
 }
 
 #[test]
+fn a_store_below_something_that_is_no_directory_is_a_problem() {
+    let world = installed();
+    world.write("file", "");
+    let mut below = command(&world, &["doctor", "--json"]);
+    below.env("VIBE_PKG_HOME", world.project().join("file/home"));
+    let ran = run(&mut below).expect(1);
+    let area = "store and cache";
+    check(&ran, area, "store", "problem", "cannot be made");
+    check(&ran, area, "git repositories", "problem", "cannot be made");
+}
+
+#[test]
 fn a_store_in_the_project_is_a_problem() {
     let world = installed();
     let mut inside = command(&world, &["doctor", "--json"]);

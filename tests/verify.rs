@@ -376,6 +376,19 @@ fn a_fresh_clone_is_not_prepared_until_install_has_run_there() {
 }
 
 #[test]
+fn a_package_of_a_path_with_hooks_that_is_not_there_is_not_prepared_either() {
+    let world = World::new();
+    let own = PackageBuilder::new("org.example/own", "1.0.0");
+    own.hook(Phase::PostInstall, COUNT)
+        .write(&world.root().join("own"));
+    world.require(&[]);
+    vibe(&world, &["install", "path:../own"]).expect(0);
+    std::fs::remove_dir_all(world.project().join("vibedeps/.state")).unwrap();
+    std::fs::remove_dir_all(slot(&world, "org.example/own", "1.0.0")).unwrap();
+    verify_says(&world, 5, &["not prepared on this machine"]);
+}
+
+#[test]
 fn an_owed_hook_is_a_finding_and_a_held_one_a_note() {
     let world = hooked("exit 1\n");
     vibe(&world, &["install"]).expect(5);

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use vibe_core::text::{escape, hide_credentials, shorten};
+use vibe_core::text::{escape, hide_credentials, shell_quote, shorten};
 use vibe_fs::FsError;
 
 use crate::object::CommitId;
@@ -166,7 +166,10 @@ pub enum GitError {
         source: Cause,
     },
     /// No tag of this name.
-    #[error("{repository} has no tag `{tag}`; its tags are listed by `git ls-remote --tags`")]
+    #[error(
+        "{repository} has no tag `{tag}`; its tags are listed by: git ls-remote --tags -- {}",
+        shell_quote(repository)
+    )]
     NoSuchTag {
         /// The repository.
         repository: String,
@@ -175,7 +178,8 @@ pub enum GitError {
     },
     /// No branch of this name.
     #[error(
-        "{repository} has no branch `{branch}`; its branches are listed by `git ls-remote --heads`"
+        "{repository} has no branch `{branch}`; its branches are listed by: git ls-remote --heads -- {}",
+        shell_quote(repository)
     )]
     NoSuchBranch {
         /// The repository.

@@ -167,9 +167,10 @@ impl<'a> Execution<'a> {
         };
         // Evidence that cannot be written must not hide how the run ended.
         if let Err(error) = self.write_evidence(Some(ending)) {
-            self.context
-                .observer
-                .observe(&Event::Warning(error.to_string()));
+            self.context.observer.observe(&Event::Warning(format!(
+                "the evidence of this run is not whole: {}",
+                crate::hook_phase::chain(&error)
+            )));
         }
         let placed = self.done.iter().filter_map(|step| match step {
             Step::Place(step) if outcome.is_ok() => Some(&step.slot),

@@ -83,12 +83,7 @@ pub fn hooks_run(
         _ => prepare_slot(project, target, &state, &options)?,
     };
     let hooks = package.fetched.as_ref().map_or(&[][..], |f| &f.hooks);
-    if let Some(phase) = request.phase
-        && !hooks.iter().any(|hook| hook.phase == phase)
-    {
-        let id = request.package.clone();
-        return Err(InstallError::NoSuchHook { id, phase });
-    }
+    check_declared(hooks, request)?;
     let steps = due(&slot, hooks, row.phases(), request, gate.decision());
     if steps.is_empty() {
         return Ok(RunReport {
@@ -305,6 +300,19 @@ fn row_of(record: &SlotRecord, state: Option<&SlotState>, hooks: &[SelectedHook]
         boot: vibe_fs::boot_id(),
         running: None,
     })
+}
+
+/// A phase that is asked for by name has to be one of the package's.
+fn check_declared(hooks: &[SelectedHook], request: &HookRunRequest) -> Result<(), InstallError> {
+    match request.phase {
+        Some(phase) if !hooks.iter().any(|hook| hook.phase == phase) => {
+            Err(InstallError::NoSuchHook {
+                id: request.package.clone(),
+                phase,
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn due(

@@ -22,6 +22,7 @@ use crate::clones::{Clones, payload_path};
 use crate::error::InstallError;
 use crate::fetch::names_scripts;
 use crate::hook_phase::chain;
+use crate::manifests::read_manifest;
 use crate::manifests::vouched;
 use crate::opening::{open_to_read, waiting_commit};
 use crate::project::Project;
@@ -229,7 +230,7 @@ fn look_at<'a>(
     let row = state.slots.get(&slot);
     let has_hooks = !locked.install_hooks.is_empty() || row.is_some_and(|r| !r.phases.is_empty());
     if !project.layout.has_slot(&slot)? {
-        look.find_missing(has_hooks);
+        look.find_missing(has_hooks || has_hooks_at_path(project, locked));
         return Ok(look);
     }
     let record = match read_record(&project.layout, &slot)? {
@@ -260,6 +261,16 @@ fn look_at<'a>(
     look_inside(project, &record, row, &mut look)?;
     look_at_hooks(row, has_hooks, &mut look);
     Ok(look)
+}
+
+/// Whether a package of a path, of which the lock names no install hooks, declares some there now.
+fn has_hooks_at_path(project: &Project, locked: &LockedPackage) -> bool {
+    let LockedSource::Path(path) = &locked.source else {
+        return false;
+    };
+    let manifest = read_manifest(&project.root.join(path)).ok();
+    let package = manifest.and_then(|manifest| manifest.package);
+    package.is_some_and(|package| !package.hooks.scripts.is_empty())
 }
 
 /// A clone is as it should be if its files are those of the locked commit, or as its own hooks left

@@ -50,8 +50,10 @@ fn place(group: &mut Group, name: &'static str, path: &Path) {
             format!("{text} cannot be written"),
             format!("make it writable, or {MOVE}"),
         ),
-        Err(_) => match path.ancestors().skip(1).find(|above| above.is_dir()) {
-            Some(above) if may_write(above) => group.ok(name, format!("{text}, not there yet")),
+        Err(_) => match path.ancestors().skip(1).find(|above| above.exists()) {
+            Some(above) if above.is_dir() && may_write(above) => {
+                group.ok(name, format!("{text}, not there yet"))
+            }
             _ => group.problem(name, format!("{text} cannot be made"), MOVE),
         },
     }
