@@ -2,32 +2,30 @@
 
 use std::path::Path;
 
-use vibe_core::text::shell_quote;
+use vibe_core::text::shell_quote_bytes;
 
 /// Writes commands that mean the project of this run, wherever they are pasted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Paste {
-    project: Option<String>,
+    project: Option<Vec<u8>>,
 }
 
 impl Paste {
     /// For a run with `--project` as given.
     pub(crate) fn new(project: Option<&Path>) -> Self {
         Self {
-            project: project.map(|path| path.to_string_lossy().into_owned()),
+            project: project.map(|path| path.as_os_str().as_encoded_bytes().to_vec()),
         }
     }
 
     /// `vibe` with `words`, each quoted for a shell where it has to be.
     pub(crate) fn line(&self, words: &[&str]) -> String {
-        let project = self
-            .project
-            .iter()
-            .flat_map(|project| ["--project", project.as_str()]);
-        std::iter::once("vibe")
+        let project = self.project.iter();
+        let project = project.flat_map(|project| [b"--project".as_slice(), project.as_slice()]);
+        std::iter::once(b"vibe".as_slice())
             .chain(project)
-            .chain(words.iter().copied())
-            .map(shell_quote)
+            .chain(words.iter().map(|word| word.as_bytes()))
+            .map(shell_quote_bytes)
             .collect::<Vec<_>>()
             .join(" ")
     }
@@ -49,5 +47,15 @@ mod tests {
             there.line(&["install", "path:it's"]),
             r"vibe --project '/a b/$(id)' install 'path:it'\''s'"
         );
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_directory_whose_name_is_no_text_is_meant_byte_for_byte() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let odd = std::ffi::OsStr::from_bytes(b"/a/\xff");
+        let there = Paste::new(Some(Path::new(odd)));
+        assert_eq!(there.line(&["list"]), r"vibe --project $'/a/\377' list");
     }
 }

@@ -132,29 +132,43 @@ pub fn shell_quote(word: &str) -> String {
         .chars()
         .any(|c| c.is_ascii_control() || is_deceptive(c))
     {
-        return ansi_quote(word);
+        return ansi_quote(word.as_bytes());
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn ansi_quote(word: &str) -> String {
+/// The same for a word that may be no text, as the name of a directory may be.
+pub fn shell_quote_bytes(word: &[u8]) -> String {
+    match str::from_utf8(word) {
+        Ok(text) => shell_quote(text),
+        Err(_) => ansi_quote(word),
+    }
+}
+
+fn ansi_quote(word: &[u8]) -> String {
     let mut out = String::from("$'");
-    for character in word.chars() {
-        match character {
-            '\'' => out.push_str("\\'"),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_ascii_control() || is_deceptive(c) => {
-                // Bytes in three octal digits mean the same in every locale, and end before the
-                // next character whatever it is.
-                let mut bytes = [0; 4];
-                let bytes = c.encode_utf8(&mut bytes).bytes();
-                out.extend(bytes.map(|byte| format!("\\{byte:03o}")));
+    for chunk in word.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\'' => out.push_str("\\'"),
+                '\\' => out.push_str("\\\\"),
+                c if c.is_ascii_control() || is_deceptive(c) => {
+                    let mut bytes = [0; 4];
+                    push_octal(&mut out, c.encode_utf8(&mut bytes).as_bytes());
+                }
+                c => out.push(c),
             }
-            c => out.push(c),
         }
+        push_octal(&mut out, chunk.invalid());
     }
     out.push('\'');
     out
+}
+
+/// Bytes in three octal digits mean the same in every locale, and end before the next character
+/// whatever it is.
+fn push_octal(out: &mut String, bytes: &[u8]) {
+    out.extend(bytes.iter().map(|byte| format!("\\{byte:03o}")));
 }
 
 /// The candidate that `word` was most likely meant to be, if one is near enough.
@@ -231,7 +245,9 @@ mod tests {
             ("\u{202e}x", "$'\\342\\200\\256x'"),
         ] {
             assert_eq!(shell_quote(word), quoted);
+            assert_eq!(shell_quote_bytes(word.as_bytes()), quoted);
         }
+        assert_eq!(shell_quote_bytes(b"a'\xffb"), r"$'a\'\377b'");
     }
 
     #[test]
