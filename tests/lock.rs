@@ -213,6 +213,44 @@ fn nothing_of_a_place_that_the_manifest_does_not_name_is_installed_or_run() {
 }
 
 #[test]
+fn an_entry_that_nothing_requires_is_never_put_back_from_a_place_that_no_manifest_names() {
+    const EVIL: &str = "org.example/evil";
+    let world = installed();
+    let evil = PackageBuilder::new(EVIL, "1.0.0")
+        .hook(Phase::PreInstall, "touch \"$VIBE_PROJECT_ROOT/pwned\"\n");
+    evil.publish(&world.root().join("evil"));
+    evil.write(&world.root().join("evil-path"));
+    let donor = World::new();
+    copy_tree(&world.root().join("evil"), &donor.registry());
+    donor.require(&[(EVIL, "^1")]);
+    vibe(&donor, &["install", "--no-hooks"]).expect(0);
+    let published = donor.read("vibe.lock");
+    let published = published[published.find("[[package]]").unwrap()..]
+        .replace("dir+../registry", "dir+../evil");
+    let path = format!(
+        "[[package]]\nid = \"{EVIL}\"\nversion = \"1.0.0\"\nsource = \"path+../evil-path\"\n"
+    );
+    let good = world.read("vibe.lock");
+    let lint = good.rfind("[[package]]").unwrap();
+    for entry in [published, path] {
+        let text = format!("{}{entry}\n{}", &good[..lint], &good[lint..]);
+        world.write("vibe.lock", &text);
+        for arguments in [
+            &["verify", "--repair"][..],
+            &["reinstall"],
+            &["reinstall", EVIL],
+        ] {
+            refused(&world, arguments, 7, &[EVIL, "hint: "]);
+        }
+        // What is required is put back as ever.
+        vibe(&world, &["reinstall", "org.example/lint"]).expect(0);
+    }
+    vibe(&world, &["install"]).expect(0);
+    assert_eq!(world.read("vibe.lock"), good);
+    assert!(!world.project().join("pwned").exists());
+}
+
+#[test]
 fn a_missing_entry_is_out_of_date_where_the_lock_may_not_change() {
     let world = two_packages();
     refused(

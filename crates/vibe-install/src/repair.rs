@@ -3,9 +3,9 @@
 
 use vibe_core::Event;
 use vibe_core::PackageId;
-use vibe_core::formats::lock::LockedSource;
+use vibe_core::formats::lock::{Lock, LockedSource};
 use vibe_core::plan::Step;
-use vibe_resolver::lock_check::LockProblemKind;
+use vibe_resolver::lock_check::{LockProblem, LockProblemKind};
 
 use crate::commit::Commit;
 use crate::consent::hook_gate;
@@ -34,6 +34,13 @@ pub struct RepairRequest {
     pub command: &'static str,
 }
 
+impl RepairRequest {
+    /// Whether the package `id` is to be put back.
+    fn covers(&self, id: &PackageId) -> bool {
+        self.packages.is_empty() || self.packages.contains(id)
+    }
+}
+
 /// Restores the published bytes of everything that is not as it was placed, removes leftovers, and
 /// runs the hooks that are owed for it.
 pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunReport, InstallError> {
@@ -50,10 +57,8 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
     let repositories = Repositories::new(context, project.root.clone());
     let sources = Sources::open(project, &repositories, &own)?;
     let problems = lock_problems(&sources, &own, &lock.lock);
-    // Nothing is taken from a place that the manifest does not name.
-    if problems
-        .iter()
-        .any(|problem| problem.kind() == LockProblemKind::Integrity)
+    let is_wrong = |problem: &LockProblem| problem.kind() == LockProblemKind::Integrity;
+    if problems.iter().any(is_wrong) || has_unnamed_place(&sources, &lock.lock, request, &problems)
     {
         return Err(lock_error(problems));
     }
@@ -91,6 +96,31 @@ pub fn repair(context: &Context<'_>, request: &RepairRequest) -> Result<RunRepor
         true => Err(lock_error(problems)),
         false => Ok(report),
     }
+}
+
+/// Whether something would be taken from a place that no manifest names, as of an entry that nothing
+/// requires. The repositories of the others were held against the manifests with the whole lock.
+fn has_unnamed_place(
+    sources: &Sources<'_>,
+    lock: &Lock,
+    request: &RepairRequest,
+    problems: &[LockProblem],
+) -> bool {
+    let is_extra = |wanted: &PackageId| {
+        let mut problems = problems.iter();
+        problems.any(|problem| matches!(problem, LockProblem::Extra { id, .. } if id == wanted))
+    };
+    let asked = lock
+        .packages
+        .iter()
+        .filter(|locked| request.covers(&locked.id));
+    let registries = sources.registry_urls();
+    let mut is_named = asked.map(|locked| match &locked.source {
+        LockedSource::Directory(url) => registries.contains(url),
+        LockedSource::Path(path) => sources.has_path(path),
+        LockedSource::Git(_) => !is_extra(&locked.id),
+    });
+    is_named.any(|is_named| !is_named)
 }
 
 /// A path source has no published content to go back to: it is taken as it is now.

@@ -463,6 +463,11 @@ impl<'a> Sources<'a> {
         &self.paths
     }
 
+    /// Whether a manifest takes a package from `path`, as the lock writes it.
+    pub(crate) fn has_path(&self, path: &str) -> bool {
+        self.paths.values().any(|package| package.path == path)
+    }
+
     /// `requires` as the lock check looks at it.
     pub(crate) fn wanted(
         &self,
