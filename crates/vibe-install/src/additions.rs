@@ -13,8 +13,9 @@ use vibe_fs::canonical_directory;
 
 use crate::error::InstallError;
 use crate::git_sources::{id_in_repository, tagged_versions};
+use crate::own_manifest::OwnRequirements;
 use crate::planning::Planned;
-use crate::project::{OwnRequirements, Project};
+use crate::project::Project;
 use crate::repositories::{Repositories, reference_text};
 use crate::settings::Context;
 

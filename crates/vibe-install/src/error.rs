@@ -22,10 +22,10 @@ use vibe_resolver::lock_check::LockProblem;
 use vibe_slot::SlotError;
 use vibe_store::{Damage, StoreError};
 
-use crate::publish::PublishingError;
+use crate::publish::error::PublishingError;
 use crate::run_record::HookRecord;
 use crate::unsolved::Unsolved;
-use crate::workspace::WorkspaceError;
+use crate::workspace::error::WorkspaceError;
 
 /// Every way a command ends without having done what was asked. Whoever shows it adds hints and
 /// chooses the exit code.
@@ -762,6 +762,12 @@ fn failed_hook(hook: &HookRecord) -> String {
         text.push_str(remark);
     }
     text
+}
+
+impl From<PublishingError> for InstallError {
+    fn from(error: PublishingError) -> Self {
+        InstallError::Publishing(Box::new(error))
+    }
 }
 
 impl InstallError {

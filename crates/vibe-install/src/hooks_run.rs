@@ -222,7 +222,7 @@ fn placed_content(
     options: &FetchOptions<'_>,
 ) -> Result<Fetched, InstallError> {
     if let LockedSource::Path(_) = target.source
-        && let Some(package) = vouched(project, slot, record)?
+        && let Some(package) = vouched(&project.layout, slot, record)?
     {
         let tree = record.tree.clone();
         return as_placed(target, &project.layout.slot(slot), package, tree, options);

@@ -87,7 +87,7 @@ fn declared(
     }
     let placed = match read_record(&project.layout, slot)? {
         RecordOnDisk::Valid { record, .. } => {
-            vouched(project, slot, &record)?.map(|package| (package.hooks, record.tree))
+            vouched(&project.layout, slot, &record)?.map(|package| (package.hooks, record.tree))
         }
         _ => None,
     };

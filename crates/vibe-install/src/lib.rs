@@ -31,6 +31,7 @@ mod oddities;
 mod opening;
 mod outdated;
 mod overrides;
+mod own_manifest;
 mod package_store;
 mod pipeline;
 mod planning;

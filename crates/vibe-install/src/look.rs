@@ -146,7 +146,7 @@ fn tell_bridge(project: &Project, package: &mut PackageSummary) -> Result<(), In
     let RecordOnDisk::Valid { record, .. } = read_record(&project.layout, &package.slot)? else {
         return Ok(());
     };
-    if let Some(manifest) = vouched(project, &package.slot, &record)? {
+    if let Some(manifest) = vouched(&project.layout, &package.slot, &record)? {
         package.bridge = manifest.bridge;
         package.upstream = manifest.upstream.map(|upstream| shown_url(&upstream));
     }

@@ -13,7 +13,6 @@ use vibe_fs::{read_bounded, read_if_exists};
 use vibe_slot::Layout;
 
 use crate::error::InstallError;
-use crate::project::Project;
 
 /// Parses the bytes of the manifest `path`; also gives its text.
 pub(crate) fn parse_manifest(
@@ -48,11 +47,11 @@ pub(crate) fn read_manifest_text(directory: &Path) -> Result<(Manifest, String),
 /// What the manifest in `slot` says of its package, where that manifest has the bytes that `record`
 /// gives it.
 pub(crate) fn vouched(
-    project: &Project,
+    layout: &Layout,
     slot: &SlotName,
     record: &SlotRecord,
 ) -> Result<Option<Package>, InstallError> {
-    let manifest = vouched_manifest(&project.layout, slot, record)?;
+    let manifest = vouched_manifest(layout, slot, record)?;
     Ok(manifest.and_then(|manifest| manifest.package))
 }
 

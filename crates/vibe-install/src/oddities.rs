@@ -6,7 +6,8 @@ use vibe_core::text::{escape, nearest};
 use vibe_core::{Event, MemberPattern, Observer};
 use vibe_projection::boot::HARNESSES;
 
-use crate::project::{OwnManifest, Project};
+use crate::own_manifest::OwnManifest;
+use crate::project::Project;
 
 /// Warns of members that are missing or there twice, and of agent programs that nobody knows.
 pub(crate) fn warn_of_oddities(project: &Project, observer: &dyn Observer) {

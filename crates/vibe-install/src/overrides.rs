@@ -11,7 +11,8 @@ use vibe_resolver::Resolution;
 
 use crate::error::InstallError;
 use crate::manifests::constraint_of;
-use crate::project::{OwnRequirements, Project};
+use crate::own_manifest::OwnRequirements;
+use crate::project::Project;
 use crate::sources::Sources;
 
 /// Says which requirements do not take the version that an override gives them, each once.

@@ -10,7 +10,8 @@ use vibe_resolver::{Request, Requirer, ResolveError, Resolved, resolve};
 
 use crate::error::InstallError;
 use crate::overrides::tell_given_way;
-use crate::project::{OwnRequirements, Project};
+use crate::own_manifest::OwnRequirements;
+use crate::project::Project;
 use crate::sources::{Sources, registry_directory};
 use crate::target::{GitOrigin, Origin, Target};
 use crate::unsolved::Unsolved;

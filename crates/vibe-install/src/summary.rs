@@ -140,7 +140,7 @@ pub(crate) fn warn_of_manifests(
         }
     }
     warn_of_oddities(project, context.observer);
-    tell_left_over(project, context.observer)
+    tell_left_over(&project.root, project.members(), context.observer)
 }
 
 fn placed(warning: &Diagnostic) -> String {

@@ -251,7 +251,7 @@ fn look_at<'a>(
             format!("the slot record of vibedeps/{slot} is of another tree than vibe.lock says");
         look.find(FindingKind::Record, text);
     }
-    if let (Some(_), Some(package)) = (locked.tree, vouched(project, &slot, &record)?) {
+    if let (Some(_), Some(package)) = (locked.tree, vouched(&project.layout, &slot, &record)?) {
         let scripts = scripts_of(package.hooks.scripts.values(), &record.tree);
         if !names_scripts(locked, &scripts) {
             let text = format!("vibe.lock names other install hooks than vibedeps/{slot} has");

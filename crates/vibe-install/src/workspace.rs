@@ -3,12 +3,14 @@
 //! The root of a manifest is the topmost directory whose `[workspace]` includes it. A member may be
 //! a workspace itself, whose members join the same root.
 
+pub(crate) mod error;
 mod left_over;
 mod members;
 #[cfg(test)]
 mod testing;
 mod versions;
 
+pub use error::WorkspaceError;
 pub(crate) use left_over::tell_left_over;
 pub(crate) use members::{manifests, read_manifest};
 pub(crate) use versions::{Scope, fill_in};
@@ -16,68 +18,9 @@ pub(crate) use versions::{Scope, fill_in};
 use std::path::{Path, PathBuf};
 
 use vibe_core::formats::manifest::{MANIFEST_NAME, Workspace};
-use vibe_core::relative_path::PathError;
-use vibe_core::text::escape;
-use vibe_core::{PackageId, Version};
-use vibe_fs::error::shown;
 use vibe_fs::may_be_planted;
 
 use crate::error::InstallError;
-
-/// Why a workspace cannot be taken up.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkspaceError {
-    /// One that anybody could have put around a project of the user's.
-    #[error(
-        "{} includes {}, but belongs to another user and lies in a directory that everybody may write",
-        shown(path),
-        shown(directory)
-    )]
-    Foreign {
-        /// The manifest of the workspace.
-        path: PathBuf,
-        /// What it includes.
-        directory: PathBuf,
-    },
-    /// A member that is named is not there.
-    #[error(
-        "{} names the member `{}`, and there is no vibe.toml in such a directory",
-        shown(path),
-        escape(member)
-    )]
-    NoSuchMember {
-        /// The manifest.
-        path: PathBuf,
-        /// The member as stated.
-        member: String,
-    },
-    /// A member in a directory that not every system can name.
-    #[error("a member of the workspace has a name that cannot be used")]
-    MemberPath {
-        /// Which, and why.
-        source: PathError,
-    },
-    /// The members are too many, or looked for too widely.
-    #[error("the workspace {} has {what}", shown(root))]
-    TooLarge {
-        /// The workspace.
-        root: PathBuf,
-        /// What is more than the limit, and the limit.
-        what: String,
-    },
-    /// A published package whose requirement only a workspace could complete.
-    #[error(
-        "{id} {version} is published, but requires {dependency} in a version of its workspace's"
-    )]
-    PublishedVariable {
-        /// The package.
-        id: PackageId,
-        /// Its version.
-        version: Version,
-        /// What it requires by a variable.
-        dependency: PackageId,
-    },
-}
 
 /// The topmost directory whose `[workspace]` includes the manifest in `directory`, itself or by way
 /// of a member that is a workspace; `directory` where none does.

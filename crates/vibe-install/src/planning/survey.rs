@@ -270,7 +270,7 @@ impl Surveyor<'_> {
             return Ok(None);
         }
         // A lock that hides its scripts does not make a package one without install hooks.
-        let package = vouched(self.project, slot, record)?;
+        let package = vouched(&self.project.layout, slot, record)?;
         let Some(package) = package.filter(|package| package.hooks.scripts.is_empty()) else {
             return Ok(None);
         };
@@ -412,7 +412,7 @@ impl Surveyor<'_> {
         else {
             return None;
         };
-        let package = vouched(self.project, &previous, &record).ok()??;
+        let package = vouched(&self.project.layout, &previous, &record).ok()??;
         let row = self.state.slots.get(&previous);
         let mode = row.map_or(LinkMode::Copy, |row| row.link_mode);
         let is_linked = mode == LinkMode::Hardlink;

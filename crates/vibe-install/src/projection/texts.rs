@@ -112,7 +112,7 @@ impl<'a> Texts<'a> {
         let RecordOnDisk::Valid { record, .. } = read_record(layout, slot)? else {
             return Ok(None);
         };
-        let package = vouched(self.project, slot, &record)?;
+        let package = vouched(&self.project.layout, slot, &record)?;
         Ok(package.map(|package| package.boot))
     }
 

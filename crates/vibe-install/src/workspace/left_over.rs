@@ -1,5 +1,7 @@
 //! What in the members does not count, since only the root's does.
 
+use std::path::Path;
+
 use vibe_core::formats::lock::LOCK_NAME;
 use vibe_core::formats::manifest::Manifest;
 use vibe_core::{Event, Observer};
@@ -8,19 +10,20 @@ use vibe_fs::stat_of;
 use vibe_slot::layout::VIBEDEPS;
 
 use crate::error::InstallError;
-use crate::project::Project;
+use crate::own_manifest::OwnManifest;
 
 /// Says what in the members does not count, since only the root's does.
 ///
 /// # Errors
 /// A directory cannot be looked at.
 pub(crate) fn tell_left_over(
-    project: &Project,
+    root: &Path,
+    members: &[OwnManifest],
     observer: &dyn Observer,
 ) -> Result<(), InstallError> {
     let warn = |text: String| observer.observe(&Event::Warning(text));
-    for member in project.members() {
-        let directory = member.directory(&project.root);
+    for member in members {
+        let directory = member.directory(root);
         for name in [LOCK_NAME, VIBEDEPS] {
             let path = directory.join(name);
             if stat_of(&path)?.is_some() {
@@ -28,7 +31,7 @@ pub(crate) fn tell_left_over(
                     "{} is left over and not used: {} is a member of the workspace {}",
                     shown(&path),
                     member.base(),
-                    shown(&project.root)
+                    shown(root)
                 ));
             }
         }

@@ -11,11 +11,11 @@ use vibe_core::limits::{MANIFEST_BYTES, PATH_DEPTH, WORKSPACE_ENTRIES, WORKSPACE
 use vibe_core::{MemberPattern, RelPath, Sha256Digest};
 use vibe_fs::{EntryKind, list_dir, read_if_exists, stat_of};
 
-use super::WorkspaceError;
+use super::error::WorkspaceError;
 use super::versions::{Scope, fill_in};
 use crate::error::InstallError;
 use crate::manifests::parse_manifest;
-use crate::project::OwnManifest;
+use crate::own_manifest::OwnManifest;
 
 /// The directory of a workspace or a member, as the root sees it; empty for the root.
 type Place = String;
