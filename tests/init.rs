@@ -27,6 +27,15 @@ fn a_project_is_started_here_and_never_over_another() {
 }
 
 #[test]
+fn a_project_in_the_directory_above_is_called_as_that_is() {
+    let world = World::new();
+    let inside = world.project().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    run(&mut command_in(&world, &inside, &["init", ".."])).expect(0);
+    assert_eq!(world.read("vibe.toml"), "[project]\nname = \"project\"\n");
+}
+
+#[test]
 fn a_new_user_gets_from_nothing_to_an_installed_package() {
     let world = World::new();
     let package = run(&mut command_in(

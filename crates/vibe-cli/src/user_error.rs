@@ -407,6 +407,22 @@ mod tests {
                 "restore vibe.lock",
             );
         }
+        for source in wrong() {
+            let hint = "move it away: mv -- /p/x /p/x.mine";
+            check(
+                &InstallError::ReadProjections { source },
+                "projections",
+                3,
+                hint,
+            );
+        }
+        let source = failed();
+        check(
+            &InstallError::ReadProjections { source },
+            "projections",
+            1,
+            "",
+        );
         let source = failed();
         check(
             &InstallError::ReadManifest { source },

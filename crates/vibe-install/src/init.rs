@@ -64,7 +64,12 @@ pub fn init(
     kind: InitKind,
 ) -> Result<InitReport, InstallError> {
     let directory = directory.map_or_else(|| start.to_path_buf(), |path| start.join(path));
-    let name = directory_name(&directory)?;
+    // The directory above is called what it is called, and not `..`.
+    let called = match directory.ends_with("..") {
+        true => canonical_directory(&directory)?,
+        false => directory.clone(),
+    };
+    let name = directory_name(&called)?;
     let files = match kind {
         InitKind::Project => vec![(MANIFEST_NAME, new_project(&name))],
         InitKind::Package => package_files(&name)?,

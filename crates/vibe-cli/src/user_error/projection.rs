@@ -4,7 +4,7 @@ use std::path::Path;
 
 use vibe_core::formats::projections::ProjectionsError;
 use vibe_core::text::shell_quote;
-use vibe_install::{BLOCK_BEGIN, BLOCK_END, EditError, InstallError, ProjectedFault};
+use vibe_install::{BLOCK_BEGIN, BLOCK_END, EditError, InstallError, ProjectedFault, ReadError};
 
 use super::NEWER;
 use crate::paste::Paste;
@@ -12,6 +12,12 @@ use crate::paste::Paste;
 /// What helps where something cannot be written for agents to see.
 pub(super) fn hint(error: &InstallError, paste: &Paste) -> Option<String> {
     match error {
+        InstallError::ReadProjections {
+            source: ReadError::NotAFile { path, .. } | ReadError::TooLarge { path, .. },
+        } => Some(format!(
+            "restore it from version control, or move it away: {}",
+            move_aside(path)
+        )),
         InstallError::Projections {
             source: ProjectionsError::Newer { .. },
         } => Some(NEWER.to_owned()),
