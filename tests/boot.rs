@@ -331,6 +331,35 @@ fn a_record_that_cannot_be_used_is_an_error_and_a_repair_keeps_it_aside() {
 }
 
 #[test]
+fn without_the_record_a_file_that_says_it_is_of_vibe_is_written_anew() {
+    let world = three();
+    vibe(&world, &["install"]).expect(0);
+    let (record, compiled) = (world.read(RECORD), world.read(STATIC));
+    remove(&world, RECORD);
+    world.write(
+        STATIC,
+        &compiled.replace("Top text.", "Of another version."),
+    );
+    vibe(&world, &["install"]).expect(0);
+    assert_eq!((record, compiled), (world.read(RECORD), world.read(STATIC)));
+    settled(&world);
+}
+
+#[test]
+fn what_is_appended_to_a_file_without_a_last_line_break_leaves_the_block_whole() {
+    let world = three();
+    world.write("CLAUDE.md", "mine");
+    vibe(&world, &["install"]).expect(0);
+    let with_block = world.read("CLAUDE.md");
+    world.write("CLAUDE.md", &format!("{with_block}more\n"));
+    vibe(&world, &["install"]).expect(0);
+    settled(&world);
+    world.require(&[("org.d/silent", "^1")]);
+    vibe(&world, &["install"]).expect(0);
+    assert_eq!(world.read("CLAUDE.md"), "mine\nmore\n");
+}
+
+#[test]
 fn a_record_that_names_other_files_is_no_licence_to_touch_them() {
     let world = three();
     vibe(&world, &["install"]).expect(0);

@@ -1,7 +1,7 @@
 //! The managed block: lines between two markers in a file that is otherwise somebody else's.
 //!
 //! Every byte outside the block stays. Taking a block out again gives back exactly what was there
-//! before it was put in, a missing last line break included: then the block has none either.
+//! before it was put in, a missing last line break included: then a blank ends its first line.
 
 use std::ops::Range;
 
@@ -84,8 +84,8 @@ pub fn find(text: &str) -> Result<Option<Block<'_>>, BlockError> {
 }
 
 /// `text` with a block that holds `lines`. A block that is there is replaced where it stands, with
-/// the line breaks that it has; a new one comes last, after a blank line, with those of the text's
-/// first line.
+/// the line breaks that it has; a new one comes last, after a blank line or the line break
+/// that the text lacks, with those of the text's first line.
 ///
 /// # Errors
 /// The markers do not make one block.
@@ -96,23 +96,24 @@ pub fn with_block(text: &str, lines: &str) -> Result<String, BlockError> {
         None => newline_after(text),
     };
     let inner: String = lines.lines().flat_map(|line| [line, newline]).collect();
-    let block = format!("{BEGIN}{newline}{inner}{END}");
+    let lacked_line_break = match &found {
+        Some(found) => found.lacked_line_break(text),
+        None => !text.is_empty() && !text.ends_with('\n'),
+    };
+    let mark = if lacked_line_break { " " } else { "" };
+    let block = format!("{BEGIN}{mark}{newline}{inner}{END}");
     Ok(match found {
         Some(found) => {
             let (before, after) = (&text[..found.range.start], &text[found.range.end..]);
-            let last = match text[found.range].ends_with('\n') {
-                true => newline,
-                false => "",
-            };
-            format!("{before}{block}{last}{after}")
+            format!("{before}{block}{newline}{after}")
         }
         None if text.is_empty() => format!("{block}{newline}"),
         None if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
-        None => format!("{text}{newline}{newline}{block}"),
+        None => format!("{text}{newline}{block}{newline}"),
     })
 }
 
-/// `text` without its block, and without the blank line that came with it; as it is where it has
+/// `text` without its block, and without the blank line or line break that came with it; as it is where it has
 /// none.
 ///
 /// # Errors
@@ -125,15 +126,20 @@ pub fn without_block(text: &str) -> Result<String, BlockError> {
     if !after.is_empty() {
         return Ok(format!("{before}{after}"));
     }
-    let without_blank =
-        without_line_break(before).filter(|rest| rest.is_empty() || rest.ends_with('\n'));
-    let kept = without_blank.unwrap_or(before);
-    let had_line_break = text[found.range].ends_with('\n');
-    let kept = match had_line_break {
-        true => kept,
-        false => without_line_break(kept).unwrap_or(kept),
-    };
-    Ok(kept.to_owned())
+    let without_break = without_line_break(before).unwrap_or(before);
+    let is_blank = without_break.is_empty() || without_break.ends_with('\n');
+    Ok(match is_blank || found.lacked_line_break(text) {
+        true => without_break.to_owned(),
+        false => before.to_owned(),
+    })
+}
+
+impl Block<'_> {
+    /// Whether the text before it ended without a line break when it was put there.
+    fn lacked_line_break(&self, text: &str) -> bool {
+        let first = text[self.range.clone()].lines().next();
+        first.is_some_and(|line| line.ends_with(' '))
+    }
 }
 
 fn newline_of(text: &str) -> &'static str {
@@ -168,10 +174,10 @@ mod tests {
         for (text, expected) in [
             ("", "B\nx\nE\n"),
             ("a\n", "a\n\nB\nx\nE\n"),
-            ("a", "a\n\nB\nx\nE"),
+            ("a", "a\nB \nx\nE\n"),
             ("a\r\nb\r\n", "a\r\nb\r\n\r\nB\r\nx\r\nE\r\n"),
-            ("a\rb\r", "a\rb\r\r\n\r\nB\r\nx\r\nE"),
-            ("a\nb\r", "a\nb\r\r\n\r\nB\r\nx\r\nE"),
+            ("a\rb\r", "a\rb\r\r\nB \r\nx\r\nE\r\n"),
+            ("a\nb\r", "a\nb\r\r\nB \r\nx\r\nE\r\n"),
             ("a\nb\r\n", "a\nb\r\n\nB\nx\nE\n"),
         ] {
             let expected = expected.replace('B', BEGIN).replace('E', END);

@@ -14,6 +14,9 @@ pub const STATIC_PATH: &str = "vibedeps/boot/STATIC.md";
 /// Where dynamic text is listed.
 pub const INDEX_PATH: &str = "vibedeps/boot/INDEX.md";
 
+/// The line with which both begin.
+pub const SIGNATURE: &str = "<!-- Written by vibe from the installed packages; edits are lost. -->";
+
 /// The boot text of one installed package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootText {
@@ -91,8 +94,7 @@ pub const ENTRANCES: [Entrance; 3] = [
 /// The text of [`STATIC_PATH`]: `texts` in their order, each under a heading that names its package
 /// and version.
 pub fn static_file<'a>(texts: impl IntoIterator<Item = (&'a BootText, &'a str)>) -> String {
-    let mut file =
-        "<!-- Written by vibe from the installed packages; edits are lost. -->\n".to_owned();
+    let mut file = format!("{SIGNATURE}\n");
     for (boot, text) in texts {
         let (package, version) = (&boot.package, &boot.version);
         file += &format!("\n# {package} {version}{}\n\n", boot.condition());
@@ -104,8 +106,7 @@ pub fn static_file<'a>(texts: impl IntoIterator<Item = (&'a BootText, &'a str)>)
 
 /// The text of [`INDEX_PATH`]: a line for each of `texts`.
 pub fn index_file<'a>(texts: impl IntoIterator<Item = &'a BootText>) -> String {
-    let mut file =
-        "<!-- Written by vibe from the installed packages; edits are lost. -->\n\n".to_owned();
+    let mut file = format!("{SIGNATURE}\n\n");
     for boot in texts {
         let path = code(&boot.path);
         let (package, version) = (&boot.package, &boot.version);

@@ -1,7 +1,7 @@
 //! From what files shall show, what they show, and what is recorded of them, to the edits to make.
 //!
-//! A whole file is written where nothing is, or over what the record says we wrote; another file in
-//! its place is refused. Of a file with a block only the block is ours. What goes is what the record
+//! A whole file is written where nothing is, or over what we wrote, as the record or the file itself
+//! says; another file in its place is refused. Of a file with a block only the block is ours. What goes is what the record
 //! names and still looks so; a file in which nothing but the block was left goes with it.
 
 use vibe_core::formats::projections::{ProjectedPath, ProjectionForm, Projections};
@@ -30,6 +30,8 @@ pub struct WholeFile {
     pub wanted: Content,
     /// The digest of what is there; `None`: nothing.
     pub found: Option<Sha256Digest>,
+    /// What is there says of itself that vibe wrote it.
+    pub is_signed: bool,
 }
 
 /// A file of the user's with a block.
@@ -122,7 +124,8 @@ impl Edits {
             }
         };
         let wanted = Sha256Digest::of(text.as_bytes());
-        if file.found.is_some_and(|found| found != wanted) && row.is_none() {
+        let is_ours = row.is_some() || file.is_signed;
+        if file.found.is_some_and(|found| found != wanted) && !is_ours {
             return Err(EditError::Foreign {
                 path: file.path.clone(),
             });
@@ -241,6 +244,7 @@ mod tests {
                     path: path("f"),
                     wanted: wanted.map_or(Content::None, |text| Content::Text(text.to_owned())),
                     found: found.map(digest),
+                    is_signed: found == Some("signed"),
                 };
                 let known = known(recorded.map(|text| row(ProjectionForm::File, text)));
                 let edits = edits(&known, &[file], &[]).unwrap();
@@ -265,6 +269,13 @@ mod tests {
             (Some(Some("x")), true, false),
         );
         check(Some("x"), None, Some("x"), (Some(Some("x")), true, false));
+        check(
+            Some("x"),
+            Some("signed"),
+            None,
+            (Some(Some("x")), true, false),
+        );
+        check(None, Some("signed"), None, (None, false, false));
         check(None, None, None, (None, false, false));
         check(None, Some("mine"), None, (None, false, false));
         check(None, Some("old"), Some("old"), (Some(None), false, false));
@@ -278,6 +289,7 @@ mod tests {
             path: path("f"),
             wanted: Content::Text("x".to_owned()),
             found: Some(digest("mine")),
+            is_signed: false,
         };
         let error = edits(&Projections::default(), &[file], &[]).unwrap_err();
         assert_eq!(error, EditError::Foreign { path: path("f") });
@@ -289,6 +301,7 @@ mod tests {
             path: path("f"),
             wanted: Content::AsRecorded,
             found: Some(digest("x")),
+            is_signed: true,
         };
         let known = known(Some(row(ProjectionForm::File, "x")));
         let edits = edits(&known, &[file], &[]).unwrap();

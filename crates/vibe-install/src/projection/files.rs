@@ -7,7 +7,7 @@ use vibe_core::formats::diagnostic::Diagnostic;
 use vibe_core::limits::LOCK_BYTES;
 use vibe_core::{RelPath, Sha256Digest};
 use vibe_fs::{EntryKind, Guard, ReadError, path_guard, read_if_exists, stat_of};
-use vibe_projection::boot::{BootText, ENTRANCES, Entrance, block_lines};
+use vibe_projection::boot::{BootText, ENTRANCES, Entrance, SIGNATURE, block_lines};
 use vibe_projection::edits::{BlockFile, Content, WholeFile};
 
 use crate::error::{InstallError, ProjectedFault};
@@ -28,9 +28,11 @@ impl Files<'_> {
         wanted: Content,
     ) -> Result<WholeFile, InstallError> {
         let path = own_path(path);
-        let found = digest_of(self.project, &path)?;
+        let bytes = read_projected(self.project, &path)?;
+        let found = bytes.as_ref().map(|bytes| Sha256Digest::of(bytes));
         self.found.insert(path.clone(), found);
         Ok(WholeFile {
+            is_signed: bytes.is_some_and(|bytes| bytes.starts_with(SIGNATURE.as_bytes())),
             found,
             wanted,
             path,
