@@ -80,7 +80,8 @@ fn calls(world: &World) -> Vec<String> {
     run(&mut strace(&command(world, &["install"]), &log, &[]))
         .expect(0)
         .stdout_has("nothing to do");
-    let is_call = |line: &String| !line.contains("+++") && !line.contains("resumed>");
+    let no_call = ["+++", "resumed>", "<detached"];
+    let is_call = |line: &String| no_call.iter().all(|part| !line.contains(part));
     lines(log).into_iter().filter(is_call).collect()
 }
 

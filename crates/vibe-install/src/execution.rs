@@ -169,7 +169,7 @@ impl<'a> Execution<'a> {
         if let Err(error) = self.write_evidence(Some(ending)) {
             self.context.observer.observe(&Event::Warning(format!(
                 "the evidence of this run is not whole: {}",
-                crate::hook_phase::chain(&error)
+                crate::error::chain(&error)
             )));
         }
         let placed = self.done.iter().filter_map(|step| match step {

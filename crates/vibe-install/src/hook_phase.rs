@@ -622,7 +622,7 @@ fn fill_record(record: &mut HookRecord, outcome: &Outcome) {
         Err(error) => {
             record
                 .remarks
-                .push(format!("was not started: {}", chain(error)));
+                .push(format!("was not started: {}", crate::error::chain(error)));
             return;
         }
     };
@@ -648,18 +648,6 @@ pub(crate) fn tail_text(bytes: &[u8]) -> String {
         .map(|line| sanitize_line(line, false))
         .collect();
     lines.join("\n").trim_end_matches('\n').to_owned()
-}
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

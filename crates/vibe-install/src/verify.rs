@@ -20,8 +20,8 @@ use vibe_slot::{in_place, state_file};
 
 use crate::clones::{Clones, payload_path};
 use crate::error::InstallError;
+use crate::error::chain;
 use crate::fetch::names_scripts;
-use crate::hook_phase::chain;
 use crate::manifests::read_manifest;
 use crate::manifests::vouched;
 use crate::opening::{open_to_read, waiting_commit};

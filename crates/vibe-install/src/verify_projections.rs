@@ -7,7 +7,7 @@ use vibe_core::{RelPath, Sha256Digest};
 use vibe_projection::edits::shown_by_block;
 
 use crate::error::InstallError;
-use crate::hook_phase::chain;
+use crate::error::chain;
 use crate::planning::Planned;
 use crate::project::Project;
 use crate::projection::{self, Moment, read_projected, read_projections};

@@ -1,8 +1,10 @@
 //! What a run would do, in the order it would.
 
+use vibe_core::SlotName;
 use vibe_core::hook::Phase;
 use vibe_core::plan::{
-    FileChange, HookDecision, ProjectChange, ProjectEdit, RunHook, SlotReason, Step, WriteReason,
+    FileChange, HookDecision, Place, ProjectChange, ProjectEdit, Remove, RunHook, SlotReason, Step,
+    WriteReason,
 };
 use vibe_core::text::escape;
 use vibe_install::RunReport;
@@ -18,8 +20,9 @@ const STEP_SPARE: [Spare; 1] = [Spare::Part(3)];
 /// Every step with its reason.
 pub(crate) fn lines(report: &RunReport, view: &View) -> Vec<String> {
     let verbose = view.verbose;
-    let is_shown = |step: &&Step| verbose || !is_kept(step);
-    let steps: Vec<&Step> = report.plan.steps.iter().filter(is_shown).collect();
+    let all = &report.plan.steps;
+    let is_shown = |step: &&Step| (verbose || !is_kept(step)) && !is_told_by_another(step, all);
+    let steps: Vec<&Step> = all.iter().filter(is_shown).collect();
     let rows: Vec<Vec<String>> = steps.iter().map(|step| cells(step)).collect();
     let mut lines = Vec::new();
     let table = columns_within(&rows, view.width_after(2), &STEP_SPARE);
@@ -65,12 +68,10 @@ pub(crate) fn projected_lines(edits: &[ProjectEdit]) -> Vec<String> {
 
 /// The last line.
 pub(crate) fn summary(report: &RunReport) -> String {
-    let steps = report
-        .plan
-        .steps
-        .iter()
-        .filter(|step| step.is_work() && !is_kept(step))
-        .count();
+    let all = &report.plan.steps;
+    let is_counted =
+        |step: &&Step| step.is_work() && !is_kept(step) && !is_told_by_another(step, all);
+    let steps = all.iter().filter(is_counted).count();
     let writes = report.lock_changed || report.manifest_changed || !report.projected.is_empty();
     match (steps, writes) {
         (0, false) => nothing_to_do(report),
@@ -95,6 +96,32 @@ fn is_kept(step: &Step) -> bool {
     matches!(step, Step::Keep(_) | Step::KeepClone(_))
 }
 
+/// The cell of a version that takes the place of `from`.
+pub(crate) fn moved(from: &str, version: &str) -> String {
+    format!("{} -> {version}", escape(from))
+}
+
+/// Whether nothing is to be said of `step`, which removes a version: the line of the one that takes its
+/// place, by one of `steps`, names it.
+pub(crate) fn is_told_by_another(step: &Step, steps: &[Step]) -> bool {
+    match step {
+        Step::Remove(Remove { slot, kept, .. }) => kept.is_empty() && is_replaced(slot, steps),
+        _ => false,
+    }
+}
+
+/// Whether another version of the package of `slot` takes its place by one of `steps`.
+pub(crate) fn is_replaced(slot: &SlotName, steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Place(Place {
+            slot: placed,
+            because: SlotReason::Version { from },
+            ..
+        }) => placed.package() == slot.package() && Some(from.as_str()) == slot.version(),
+        _ => false,
+    })
+}
+
 /// The first digits of a commit, as many as tell commits apart on sight.
 pub(crate) fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
@@ -107,7 +134,10 @@ pub(crate) fn is_new_clone(because: &SlotReason) -> bool {
 
 fn sign(step: &Step) -> (anstyle::Style, &'static str) {
     match step {
-        Step::Place(_) => (ADDED, "+"),
+        Step::Place(step) => match step.because {
+            SlotReason::Version { .. } => (CHANGED, "~"),
+            _ => (ADDED, "+"),
+        },
         Step::CheckOut(step) if is_new_clone(&step.because) => (ADDED, "+"),
         Step::Refresh(_) | Step::CheckOut(_) => (CHANGED, "~"),
         Step::Remove(_) | Step::RemoveClone(_) => (REMOVED, "-"),
@@ -118,7 +148,16 @@ fn sign(step: &Step) -> (anstyle::Style, &'static str) {
 
 fn cells(step: &Step) -> Vec<String> {
     let slot = step.slot();
+    let mut version = slot.version().unwrap_or_default().to_owned();
     let (what, why) = match step {
+        Step::Place(Place {
+            because: SlotReason::Version { from },
+            files,
+            ..
+        }) => {
+            version = moved(from, &version);
+            (count(*files, "file"), String::new())
+        }
         Step::Place(step) => (count(step.files, "file"), escape(&reason(&step.because))),
         Step::Refresh(step) => (count(step.files, "file"), escape(&reason(&step.because))),
         Step::CheckOut(step) => (
@@ -132,12 +171,7 @@ fn cells(step: &Step) -> Vec<String> {
             step.because.as_str().to_owned(),
         ),
     };
-    vec![
-        slot.package().to_string(),
-        slot.version().unwrap_or_default().to_owned(),
-        what,
-        why,
-    ]
+    vec![slot.package().to_string(), version, what, why]
 }
 
 fn decision(decision: HookDecision, phase: Phase) -> String {

@@ -6,12 +6,14 @@ use std::time::Duration;
 use anstyle::Style;
 use vibe_core::SlotName;
 use vibe_core::hook::PhaseState;
-use vibe_core::plan::{CheckOut, FileChange, Place, SlotReason, Step};
+use vibe_core::plan::{CheckOut, FileChange, SlotReason, Step};
 use vibe_core::text::escape;
 use vibe_install::wording::reason;
 use vibe_install::{HookOutcome, HookRecord, RunReport};
 
-use super::plan::{change_line, is_new_clone, nothing_to_do, short};
+use super::plan::{
+    change_line, is_new_clone, is_replaced, is_told_by_another, moved, nothing_to_do, short,
+};
 use super::style::{ADDED, CHANGED, DIM, REMOVED, paint};
 use super::{Spare, View, columns_within, count, duration, milliseconds, plan};
 
@@ -111,8 +113,7 @@ fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<
                     .collect(),
             )
         }
-        // The line of the version that took its place says so.
-        Step::Remove(step) if step.kept.is_empty() && is_replaced(report, slot) => return None,
+        Step::Remove(_) if is_told_by_another(step, &report.done) => return None,
         Step::Remove(step) => {
             let kept = |path: &String| format!("kept {}", escape(path));
             (
@@ -139,18 +140,6 @@ fn entry<'a>(step: &'a Step, report: &RunReport, verbose: bool) -> Option<Entry<
         sign,
         cells,
         details,
-    })
-}
-
-/// Whether another version of the package of `slot` was placed instead.
-fn is_replaced(report: &RunReport, slot: &SlotName) -> bool {
-    report.done.iter().any(|step| match step {
-        Step::Place(Place {
-            slot: placed,
-            because: SlotReason::Version { from },
-            ..
-        }) => placed.package() == slot.package() && Some(from.as_str()) == slot.version(),
-        _ => false,
     })
 }
 
@@ -193,7 +182,7 @@ fn placed_cells(
     match because {
         // A slot that is made anew says enough by its sign, also in a clone that has only the lock.
         SlotReason::New | SlotReason::Missing => {}
-        SlotReason::Version { from } => cells[1].insert_str(0, &format!("{} -> ", escape(from))),
+        SlotReason::Version { from } => cells[1] = moved(from, &cells[1]),
         _ => cells.push(escape(&reason(because))),
     }
     cells
@@ -306,7 +295,7 @@ fn summary_parts(report: &RunReport) -> Vec<String> {
             }
             Step::CheckOut(step) if is_new_clone(&step.because) => installed += 1,
             Step::CheckOut(_) => refreshed += 1,
-            Step::Remove(step) if is_replaced(report, &step.slot) => {}
+            Step::Remove(step) if is_replaced(&step.slot, &report.done) => {}
             Step::Remove(_) | Step::RemoveClone(_) => removed += 1,
             Step::Keep(_) | Step::KeepClone(_) | Step::RunHook(_) => {}
         }

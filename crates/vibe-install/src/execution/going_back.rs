@@ -31,10 +31,7 @@ impl Execution<'_> {
             }
             (Stop::Failed(error) | Stop::Committed(error), outcome) => {
                 if let Err(also) = outcome {
-                    let text = format!(
-                        "going back failed, too: {}",
-                        crate::hook_phase::chain(&also)
-                    );
+                    let text = format!("going back failed, too: {}", crate::error::chain(&also));
                     self.context.observer.observe(&Event::Warning(text));
                 }
                 for text in not_undone {
