@@ -118,6 +118,13 @@ impl Store {
         std::mem::take(&mut self.quarantined())
     }
 
+    /// What was wrong with `tree`, if it was moved to quarantine and nobody was told yet.
+    pub(crate) fn damage_of(&self, tree: TreeId) -> Option<Damage> {
+        let quarantined = self.quarantined();
+        let found = quarantined.iter().find(|found| found.tree == tree)?;
+        Some(found.damage.clone())
+    }
+
     /// What was wrong with `tree`, if it was moved to quarantine since this was last asked.
     pub fn take_damage(&self, tree: TreeId) -> Option<Damage> {
         let mut quarantined = self.quarantined();

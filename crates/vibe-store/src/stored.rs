@@ -129,7 +129,11 @@ impl StoredTree {
         match self.store.quarantine(tree, damage.clone())? {
             Verdict::Sound => Ok(()),
             Verdict::Moved => Err(StoreError::Damaged { tree, damage }),
-            Verdict::Gone => Err(StoreError::Gone { tree }),
+            // Another thread may have found another file of it damaged.
+            Verdict::Gone => Err(match self.store.damage_of(tree) {
+                Some(damage) => StoreError::Damaged { tree, damage },
+                None => StoreError::Gone { tree },
+            }),
             Verdict::Stuck(source) => Err(self.store.damaged_for_good(tree, damage, source)),
         }
     }
@@ -241,6 +245,9 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
+        let other = relative("hooks/run.sh");
+        let again = stored.proved(&other).unwrap_err();
+        assert!(again.to_string().contains(path.as_str()), "{again}");
         assert_eq!(store.take_quarantined().len(), 1);
         assert!(store.get(stored.id()).unwrap().is_none());
         let gone = stored.proved(&path).unwrap_err();
