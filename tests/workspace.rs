@@ -220,6 +220,24 @@ fn a_package_is_added_to_the_member_where_the_command_runs() {
 }
 
 #[test]
+fn an_addition_to_a_member_that_is_installed_itself_is_taken_over_by_the_next_run() {
+    let world = workspace();
+    app(&world, "\"org.example/tool\" = { path = \"../tool\" }\n");
+    vibe(&world, &["install"]).expect(0);
+    vibe_in(&world, "packages/tool", &["install", LINT])
+        .expect(0)
+        .stderr_has("org.example/tool is placed with its packages/tool/vibe.toml as it was");
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("~ org.example/tool  0.1.0");
+    let placed = slot(&world, "org.example/tool", "0.1.0").join("vibe.toml");
+    assert_eq!(read(placed), world.read("packages/tool/vibe.toml"));
+    vibe(&world, &["install"])
+        .expect(0)
+        .stdout_has("nothing to do");
+}
+
+#[test]
 fn a_path_of_the_command_line_is_written_as_the_member_sees_it() {
     let world = workspace();
     lint("3.0.0").write(&world.root().join("near/lint"));

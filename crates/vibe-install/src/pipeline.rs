@@ -1,8 +1,10 @@
 //! From resolved targets to the end of a run: what installing, updating and uninstalling share.
 
 use vibe_core::Event;
+use vibe_core::formats::manifest::MANIFEST_NAME;
 use vibe_core::hook::PhaseState;
 use vibe_core::plan::{HookDecision, Step};
+use vibe_fs::canonical_directory;
 
 use crate::commit::Commit;
 use crate::consent::hook_gate;
@@ -10,7 +12,7 @@ use crate::error::InstallError;
 use crate::execution::{Execution, tidy};
 use crate::freshness;
 use crate::planning::{PlanRequest, Planned, Scope, plan};
-use crate::project::LockFile;
+use crate::project::{LockFile, Project};
 use crate::projection::{self, Moment, Projected};
 use crate::report::RunReport;
 use crate::resolution::{ResolveRequest, Targets, resolve_anew};
@@ -18,6 +20,7 @@ use crate::session::Session;
 use crate::settings::Context;
 use crate::sources::Sources;
 use crate::summary::{package_summaries, package_summaries_done};
+use crate::target::Origin;
 
 /// The plan for `targets`, which `request` resolved to. A package that, now that it is read,
 /// requires something else than the lock says is resolved anew. With `force`, what hooks changed
@@ -91,6 +94,7 @@ pub(crate) fn finish(
         manifest: commit.changed_manifest().cloned(),
         ..RunReport::default()
     };
+    tell_edited_package(context, project, planned, commit);
     let projected = projection::project(project, planned, Moment::Planned)?;
     let idle = commit.is_empty()
         && projected.files.is_empty()
@@ -191,4 +195,32 @@ fn held_anew(planned: &Planned) -> bool {
         }
         _ => false,
     })
+}
+
+/// A package of a path is placed as it is before the commit. Where the commit edits its manifest, the
+/// next run takes that over.
+fn tell_edited_package(
+    context: &Context<'_>,
+    project: &Project,
+    planned: &Planned,
+    commit: &Commit,
+) {
+    let Some(manifest) = commit.changed_manifest() else {
+        return;
+    };
+    let edited = manifest.under(&project.root);
+    for package in planned.packages.values() {
+        let Origin::Path(directory) = &package.target.origin else {
+            continue;
+        };
+        let directory = canonical_directory(directory);
+        if directory.is_ok_and(|directory| directory.join(MANIFEST_NAME) == edited) {
+            let text = format!(
+                "{} is placed with its {manifest} as it was; the next vibe install takes over what is \
+                 written there now",
+                package.target.id
+            );
+            context.observer.observe(&Event::Note(text));
+        }
+    }
 }
