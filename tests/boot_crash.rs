@@ -1,7 +1,6 @@
 //! Boot text under stress: runs that are killed, plans held against deeds, and what a run looks at.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -9,7 +8,9 @@ use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
 
 use crate::boot::{BEGIN, END, INDEX, RECORD, STATIC, exists, remove, settled, three, with_boot};
-use crate::support::{command, committed, lines, read, run, slot, strace, strace_works, vibe};
+use crate::support::{
+    command, committed, copy_of, lines, read, run, slot, strace, strace_works, vibe,
+};
 
 /// Runs a command that is killed at each call of the kind in turn, and looks at what `then` makes of
 /// it: as `good`, or as before where the run had not come to its commit and `then` does not ask for
@@ -42,16 +43,6 @@ fn outcome(before: &World, arguments: &[&str]) -> TreeSnapshot {
     let world = copy_of(before);
     vibe(&world, arguments).expect(0);
     committed(&world)
-}
-
-/// A world as another one is now.
-fn copy_of(world: &World) -> World {
-    let copy = World::new();
-    let everything = world.root().join(".");
-    let mut cp = Command::new("cp");
-    cp.arg("-a").arg(everything).arg(copy.root());
-    assert!(cp.status().unwrap().success());
-    copy
 }
 
 /// [`three`] in a project with files of the user's.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use crate::support::{
-    LOGGED, command, committed, hook_log, knows_process, lines, read, rename_in, run, signal, slot,
-    start, strace, strace_works, vibe, wait, wait_until,
+    LOGGED, command, committed, copy_of, hook_log, knows_process, lines, read, rename_in, run,
+    signal, slot, start, strace, strace_works, vibe, wait, wait_until,
 };
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, TreeSnapshot, World};
@@ -393,16 +393,6 @@ fn strike_each(
         );
     }
     unreachable!("a run has an end")
-}
-
-/// A world as another one is now.
-fn copy_of(world: &World) -> World {
-    let copy = World::new();
-    let everything = world.root().join(".");
-    let mut cp = Command::new("cp");
-    cp.arg("-a").arg(everything).arg(copy.root());
-    assert!(cp.status().unwrap().success());
-    copy
 }
 
 /// Installed, then published anew: both packages move, one in its own directory.

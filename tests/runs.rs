@@ -1,6 +1,8 @@
 //! `vibe runs`: evidence of past runs.
 
-use crate::support::{command, newest_run, read, redacted, slot, start, vibe, wait, wait_until};
+use crate::support::{
+    command, knows_process, newest_run, read, redacted, slot, start, vibe, wait, wait_until,
+};
 use vibe_core::hook::Phase;
 use vibe_testkit::{PackageBuilder, World};
 
@@ -102,6 +104,7 @@ fn a_killed_run_is_not_finished() {
     let mut child = start(&mut command(&world, &["install"]));
     let marker = slot(&world, LINT, "1.0.0").join("started");
     wait_until("the start of the install hook", || marker.exists());
+    wait_until("a note of its process", || knows_process(&world));
     child.kill().unwrap();
     wait(child);
     vibe(&world, &["runs", "list"])

@@ -433,3 +433,14 @@ pub fn with_clone() -> World {
     vibe(&world, &["install", "--git", "../kit"]).expect(0);
     world
 }
+
+/// A world as another one is now.
+#[cfg(target_os = "linux")]
+pub fn copy_of(world: &World) -> World {
+    let copy = World::new();
+    let everything = world.root().join(".");
+    let mut cp = Command::new("cp");
+    cp.arg("-a").arg(everything).arg(copy.root());
+    assert!(cp.status().unwrap().success());
+    copy
+}
