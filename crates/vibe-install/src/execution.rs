@@ -228,8 +228,8 @@ impl<'a> Execution<'a> {
                 HookOutcome::Skipped | HookOutcome::Declined => {}
             }
         }
-        let nothing = Commit::new(self.project, None, None, None);
-        if let Err(stop) = self.project_and_commit(&nothing) {
+        // Nothing but projected files: a manifest that is edited meanwhile is the next run's.
+        if let Err(stop) = self.project_and_commit(&Commit::default()) {
             return Err(self.stop_before_commit(stop));
         }
         self.post_install()?;

@@ -98,6 +98,7 @@ pub(crate) fn project(
     let mut finder = Texts {
         project,
         planned,
+        known: &known.projections,
         moment,
         may_change: false,
         notes: Vec::new(),

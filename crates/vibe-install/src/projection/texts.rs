@@ -7,6 +7,7 @@ use std::io::Read as _;
 use vibe_core::formats::decode::decode;
 use vibe_core::formats::lock::{Lock, LockedPackage};
 use vibe_core::formats::manifest::Boot;
+use vibe_core::formats::projections::Projections;
 use vibe_core::hook::{Phase, PhaseState};
 use vibe_core::limits::BOOT_BYTES;
 use vibe_core::plan::{Extent, FileChange, Step};
@@ -21,7 +22,6 @@ use vibe_slot::record::{RecordOnDisk, read_record};
 
 use super::Moment;
 use super::files::{digest_of, own_path, too_large};
-use super::record::read_projections;
 use crate::error::{InstallError, ProjectedFault};
 use crate::manifests::vouched;
 use crate::planning::{Planned, PlannedPackage};
@@ -53,10 +53,23 @@ impl Entry<'_> {
     }
 }
 
+/// `entries` with dependencies before dependents. Ordering a large lock takes a while, and most have none.
+fn in_order<'a>(lock: &Lock, mut entries: BTreeMap<&PackageId, Entry<'a>>) -> Vec<Entry<'a>> {
+    if entries.len() < 2 {
+        return entries.into_values().collect();
+    }
+    let packages = lock.packages.iter();
+    let rows = packages.map(|locked| (locked.id.clone(), locked.dependencies.clone()));
+    let order = order(&rows.collect()).packages;
+    order.iter().filter_map(|id| entries.remove(id)).collect()
+}
+
 /// Finds the texts of one run.
 pub(super) struct Texts<'a> {
     pub(super) project: &'a Project,
     pub(super) planned: &'a Planned,
+    /// What is recorded of the files.
+    pub(super) known: &'a Projections,
     pub(super) moment: Moment<'a>,
     /// A pre-install that is still to run may change a text.
     pub(super) may_change: bool,
@@ -68,12 +81,8 @@ pub(super) struct Texts<'a> {
 impl<'a> Texts<'a> {
     /// The packages with boot text, dependencies before dependents.
     pub(super) fn entries(&mut self, lock: &'a Lock) -> Result<Vec<Entry<'a>>, InstallError> {
-        let packages = lock.packages.iter();
-        let rows = packages.map(|locked| (locked.id.clone(), locked.dependencies.clone()));
-        let dependencies: BTreeMap<PackageId, Vec<PackageId>> = rows.collect();
-        let mut entries = Vec::new();
-        for id in order(&dependencies).packages {
-            let locked = lock.get(&id).expect("what is ordered is in the lock");
+        let mut entries = BTreeMap::new();
+        for locked in &lock.packages {
             let slot = locked.slot();
             let package = self.planned.package(&slot);
             let boot = match package {
@@ -85,7 +94,7 @@ impl<'a> Texts<'a> {
                 continue;
             };
             let Some(boot) = boot else { continue };
-            entries.push(Entry {
+            let entry = Entry {
                 shown: BootText {
                     package: locked.id.clone(),
                     version: locked.version.clone(),
@@ -97,9 +106,10 @@ impl<'a> Texts<'a> {
                 locked,
                 slot,
                 boot,
-            });
+            };
+            entries.insert(&locked.id, entry);
         }
-        Ok(entries)
+        Ok(in_order(lock, entries))
     }
 
     /// What the manifest in the slot of a package declares that the run does not look at; `None`
@@ -156,8 +166,7 @@ impl<'a> Texts<'a> {
             return Ok(false);
         }
         let path = own_path(STATIC_PATH);
-        let known = read_projections(&self.project.layout)?.projections;
-        let recorded = known.get(&path).map(|row| row.sha256);
+        let recorded = self.known.get(&path).map(|row| row.sha256);
         Ok(recorded.is_some() && recorded == digest_of(self.project, &path)?)
     }
 
